@@ -1,0 +1,10 @@
+/* consumer.h -- the downstream consumers shipped in the box. */
+#ifndef FENPAY_CONSUMER_H
+#define FENPAY_CONSUMER_H
+
+#include "bus/bus.h"
+
+/* payment.success: settles the order; payment.failed, payment.closed: PAYING -> PAY_FAILED if no attempt is left. */
+extern const struct consumer order_consumer;
+
+#endif

@@ -1,0 +1,82 @@
+/* payment.h -- one attempt to collect the money of one order through one channel account.
+ *
+ * Only this module writes payment_order. A payment moves along the table in payment.c and nowhere else; every move is a compare-and-set, a journal
+ * row and an outbox row in one transaction. SUCCESS is never taken back: what happens to the money later is refunds. */
+#ifndef FENPAY_PAYMENT_H
+#define FENPAY_PAYMENT_H
+
+#include "core/centre.h"
+#include "core/evidence.h"
+#include "core/journal/journal.h"
+
+/* Persisted: pinned in payment.c and never reused. */
+enum payment_status { PAYMENT_INIT = 0, PAYMENT_PAYING = 1, PAYMENT_SUCCESS = 2, PAYMENT_FAILED = 3, PAYMENT_CLOSED = 4 };
+enum payment_close { CLOSE_NO = 0, CLOSE_CALLER = 1, CLOSE_CANCEL = 2, CLOSE_EXPIRY = 3, CLOSE_PAID_ELSEWHERE = 4, CLOSE_SWITCH = 5, CLOSE_TERMINAL = 6 };
+enum payment_settled { SETTLED_NO = 0, SETTLED_WON = 1, SETTLED_SURPLUS = 2, SETTLED_ASIDE = 3 };
+
+struct payment {
+    struct number        no, order_no;
+    int64_t              caller;
+    struct str           account;
+    enum environment     environment;
+    enum channel_id      channel;
+    enum pay_method      method;
+    struct str           user_id, payer, client_ip;
+    struct money         amount;
+    enum payment_status  status;
+    bool                 late, quarantined, superseded;
+    enum payment_settled settled;
+    struct money         paid_amount, payer_amount, channel_discount, refunding, refunded;
+    struct str           transaction_id;
+    struct str           credentials;
+    int64_t              credential_expire_ms;
+    struct channel_request request;
+    int64_t              calls, unknown_calls;
+    int64_t              call_owner, call_until_ms;
+    enum payment_close   close_requested;
+    int64_t              close_ms;
+    struct str           request_id;
+    struct sha256        digest;
+    int64_t              expire_ms, pay_ms, next_query_ms, query_count;
+    enum evidence_kind   evidence_kind;
+    int64_t              evidence_ref;
+    struct str           trace_id, route;
+    int64_t              version;
+    struct journal_head  journal;
+    int64_t              create_ms, update_ms;
+};
+
+/* What payment_apply did. Only MOVED and QUARANTINED changed the row; CONFLICT, CLASH and QUARANTINED opened an incident in this same transaction;
+ * the two WANTED ask the caller to go on (close protocol, query) after the commit (a payment_due row is written, so that it also happens if
+ * nobody does). */
+enum payment_move {
+    PAYMENT_MOVED,
+    PAYMENT_ALREADY,
+    PAYMENT_CONFLICT,
+    PAYMENT_CLASH,
+    PAYMENT_QUARANTINED,
+    PAYMENT_CLOSE_WANTED,
+    PAYMENT_QUERY_WANTED,
+};
+
+/* Applies a fact (evidence->fact) to the payment; leaves what it did in `*ret_move` and the row as it now is in `*ret` (its text lives in
+ * tx_arena). ERR_NOT_FOUND: no such payment. ERR_RETRY: lost a race, the store runs the rule again.
+ * Terminal moves demand evidence; EVIDENCE_NONE there is ERR_INTERNAL. Takes up to PAYMENT_APPLY_IDS ids. */
+#define PAYMENT_APPLY_IDS 4
+enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact, const struct evidence *evidence, enum journal_cause cause,
+                       struct str trace_id, enum payment_move *ret_move, struct payment *ret, struct err_info *info);
+
+enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct err_info *info);
+enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n, struct err_info *info);
+/* Marks an open attempt for the close job (durable, with its due row). Nothing when already requested or not open. */
+enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_close why, struct err_info *info);
+enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_settled settled, struct err_info *info); /* order module only */
+
+const char *payment_status_name(enum payment_status s);
+const char *payment_close_name(enum payment_close c);
+
+/* The transition table as text for docs/states.md and its test. */
+struct buf;
+void payment_matrix_print(struct buf *out);
+
+#endif
