@@ -15,6 +15,7 @@ struct api_options {
     struct str     master_key; /* encrypts HMAC and webhook secrets */
     int64_t        rate_per_s, rate_burst; /* per caller, rate class 0 */
     bool           webhook_private;
+    struct str     source; /* CloudEvents source of the feed: the installation's name */
 };
 
 struct api_service;

@@ -52,7 +52,8 @@ enum err events_of(struct tx *tx, int64_t subject_id, int64_t first_id, struct e
 /* In a rule: delivers it again to every webhook of its caller and to consumers that have not consumed it. */
 enum err event_replay(struct tx *tx, int64_t event_id, struct err_info *info);
 
-/* Subscribers. `secret` is given out once, at creation ("whsec_" + base64); stored encrypted. */
+/* Subscribers. `secret` is given out once, at creation ("whsec_" + base64); stored encrypted: secret_encrypt of that whole text under the name
+ * "webhook:" + decimal id. */
 struct webhook {
     int64_t    id, caller;
     struct str url;

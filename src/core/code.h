@@ -31,6 +31,8 @@
     X(ORDER_STATE, 409, "订单状态不允许该操作", "The order's state does not allow this", "Read the order.") \
     X(ATTEMPT_CLOSING, 409, "上一笔支付正在关闭", "The attempt before is still being closed", "Repeat after Retry-After.") \
     X(PAYMENT_STATE, 409, "支付单状态不允许该操作", "The payment's state does not allow this", "Read the payment.") \
+    X(ALREADY_EXISTS, 409, "名称已被使用", "The name is already in use", "Choose another name.") \
+    X(KEY_LIMIT, 409, "密钥数量已达上限（每类两个）", "Two keys of this kind exist already", "Revoke one first.") \
     X(TOO_LARGE, 413, "请求体过大", "The body is too large", "Send less.") \
     X(URI_TOO_LONG, 414, "地址过长", "The address is too long", "Shorten it.") \
     X(UNSUPPORTED_MEDIA, 415, "仅支持 application/json", "Only application/json", "Set the content type.") \

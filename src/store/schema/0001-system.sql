@@ -44,6 +44,7 @@ CREATE TABLE caller_nonce (
     until_time  {ms} NOT NULL,
     PRIMARY KEY (caller, nonce)
 ) {narrow_end};
+CREATE INDEX caller_nonce_until_i ON caller_nonce (until_time); -- each insert clears a few that are over
 
 CREATE TABLE audit_log (
     id          {id},
