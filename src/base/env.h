@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rand.h"
+
 struct log;
 struct metrics;
 struct env;
@@ -60,10 +62,11 @@ void env_init_real(struct env *env, struct log *log, struct metrics *metrics);
 struct env_test {
     struct env env; /* first, so that &test->env is the env */
     _Atomic int64_t now_ms;
-    uint64_t        rng[4];
+    _Atomic int64_t mono_us;
+    struct rand     rng;
     _Atomic int     rng_lock;
 };
 void env_init_test(struct env_test *t, int64_t now_ms, uint64_t seed);
-void env_test_advance(struct env_test *t, int64_t ms);
+void env_test_advance(struct env_test *t, int64_t ms); /* negative: the wall clock steps back, the monotonic one stands */
 
 #endif

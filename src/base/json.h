@@ -64,4 +64,7 @@ void json_kv_str(struct json_out *o, const char *key, struct str s);
 void json_kv_int(struct json_out *o, const char *key, int64_t v);
 void json_kv_bool(struct json_out *o, const char *key, bool v);
 
+/* The escaping alone, without quotes. */
+void json_escape(struct buf *b, struct str s);
+
 #endif

@@ -44,6 +44,10 @@ void        log_flush(struct log *l);
 void        log_set_level(struct log *l, enum log_level min);
 void        log_secret(struct log *l, struct str secret); /* at least 8 bytes; copied, wiped at log_free */
 
+struct env;
+/* Stamps lines with the clock of `env` (NULL: the system's), for worlds whose time is simulated. */
+void log_set_env(struct log *l, struct env *env);
+
 /* `event` is a stable dotted name ("payment.moved"). `l` may be NULL: nothing happens. */
 void log_write(struct log *l, enum log_level level, const char *event, const struct log_field fields[]);
 

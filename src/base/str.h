@@ -56,6 +56,7 @@ enum err str_int64(struct str s, int64_t *ret);
 
 bool str_is_utf8(struct str s);                  /* strict: no surrogates, no overlong forms, <= U+10FFFF */
 size_t str_utf8_count(struct str s);             /* code points of valid UTF-8 */
+size_t str_utf8_length(const char *p, size_t n); /* bytes of the sequence that starts at `p`; 0: none that is valid */
 bool str_all_of(struct str s, const char *set);  /* every byte is in `set` */
 int  str_edit_distance(struct str a, struct str b); /* for "did you mean"; views are clamped to 64 bytes */
 

@@ -1,0 +1,81 @@
+/* killpoint.c -- see killpoint.h; empty unless built with test hooks. */
+#include "base/killpoint.h"
+
+#ifdef FENPAY_TEST_HOOKS
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+static struct {
+    struct str name; /* p NULL: no kill point armed */
+    _Atomic int64_t passes_left;
+    _Atomic int mutation;
+} hooks;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const char *const mutation_names[] = {
+    [MUTATION_NONE] = "none",
+    [MUTATION_SYNC_OFF] = "sync_off",
+    [MUTATION_ANSWER_BEFORE_COMMIT] = "answer_before_commit",
+};
+
+/* A misspelt hook would make a test pass without having tested anything. */
+static _Noreturn void bad_hook(const char *variable)
+{
+    static const char text[] = ": cannot be understood\n";
+    (void)!write(STDERR_FILENO, variable, strlen(variable));
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    abort();
+}
+
+static void read_environment(void)
+{
+    struct str rest = str_of(getenv("FENPAY_KILL_AT"));
+    if (rest.n) {
+        int64_t passes = 1;
+        hooks.name = str_cut(&rest, ':');
+        if (rest.p && (str_int64(rest, &passes) || passes < 1))
+            bad_hook("FENPAY_KILL_AT");
+        atomic_store(&hooks.passes_left, passes);
+    }
+
+    const char *mutation = getenv("FENPAY_MUTATION");
+    if (!mutation || !*mutation)
+        return;
+    for (size_t i = 0; i < sizeof(mutation_names) / sizeof(mutation_names[0]); i++) {
+        if (strcmp(mutation, mutation_names[i]) == 0) {
+            atomic_store(&hooks.mutation, (int)i);
+            return;
+        }
+    }
+    bad_hook("FENPAY_MUTATION");
+}
+
+void kill_point(const char *name)
+{
+    pthread_once(&once, read_environment);
+    if (!hooks.name.p || !str_eq(hooks.name, str_of(name)))
+        return;
+    if (atomic_fetch_sub(&hooks.passes_left, 1) == 1)
+        raise(SIGKILL);
+}
+
+bool mutation_on(enum mutation m)
+{
+    pthread_once(&once, read_environment);
+    return m != MUTATION_NONE && atomic_load(&hooks.mutation) == (int)m;
+}
+
+void mutation_set(enum mutation m)
+{
+    pthread_once(&once, read_environment);
+    atomic_store(&hooks.mutation, (int)m);
+}
+
+#endif
