@@ -15,7 +15,8 @@ struct certificate {
 enum err certificate_from_pem(struct str pem, struct arena *a, struct certificate *ret, struct err_info *info);
 void     certificate_done(struct certificate *c);
 
-/* Makes a self-signed certificate (sandbox and tests): `serial_hex` as given, valid between the two times. */
+/* Makes a self-signed certificate (sandbox and tests): `serial_hex` as given, valid between the two times
+ * (cut to seconds). */
 enum err certificate_make(struct rsa_key *key, struct str common_name, struct str serial_hex, int64_t not_before_ms,
                           int64_t not_after_ms, struct arena *a, struct str *ret_pem, struct err_info *info);
 
