@@ -35,7 +35,7 @@ CREATE UNIQUE INDEX event_feed_caller_u ON event_feed (caller, seq);
 -- One row per (event, target): webhooks always, in-process consumers from their first failure on.
 CREATE TABLE event_delivery (
     event_id    {no} NOT NULL,
-    target      {text(64)} NOT NULL,             -- "webhook:<id>" or "consumer:<name>"
+    target      {text(64)} NOT NULL,             -- "webhook:<id>", "consumer:<name>" or "consumer:*" (a replay)
     state       {int} NOT NULL,                  -- enum delivery_state: 0 pending, 1 delivered, 2 dead
     tries       {int} NOT NULL,
     next_time   {ms} NOT NULL,
@@ -47,11 +47,12 @@ CREATE TABLE event_delivery (
     PRIMARY KEY (event_id, target)
 ) {table_end};
 
+-- By target first: each target is served by itself, so that a slow one hurts only itself. A dead delivery stays at the end of time.
 CREATE TABLE delivery_due (
+    target   {text(64)} NOT NULL,
     due      {ms} NOT NULL,
     event_id {no} NOT NULL,
-    target   {text(64)} NOT NULL,
-    PRIMARY KEY (due, event_id, target)
+    PRIMARY KEY (target, due, event_id)
 ) {narrow_end};
 
 CREATE TABLE consumed_event (
