@@ -17,10 +17,11 @@ enum conn_use { CONN_WRITER, CONN_READER, CONN_SECOND_WRITER, CONN_CHECKPOINT };
 struct store_driver {
     const char *name;        /* "sqlite": the URL's scheme */
     bool        group_commit; /* one writer, many rules a transaction */
-    const char *const *types; /* schema type words -> SQL, pairs, NULL-terminated */
+    bool        settles_unknown; /* after a lost COMMIT answer the same process may run the rule again (a server; not a file whose sync failed) */
+    const char *const *types; /* schema type words -> SQL, pairs, NULL-terminated; '@' is the column, '#' the word's argument */
 
     enum err (*open)(const struct store_options *o, struct str path, enum conn_use use, struct conn **ret, struct err_info *info);
-    void     (*close)(struct conn *c);
+    void     (*close)(struct conn *c, bool clean); /* not clean: touch the files as little as possible, what is in them stays */
     enum err (*begin)(struct conn *c, bool write, struct err_info *info);
     enum err (*commit)(struct conn *c, struct err_info *info); /* ERR_RETRY: not begun or nothing written; other errors prove nothing */
     void     (*rollback)(struct conn *c);
@@ -31,7 +32,8 @@ struct store_driver {
     enum err (*savepoint_keep)(struct conn *c, struct err_info *info);
 
     struct stmt *(*prepare)(struct conn *c, const struct sql *sql, struct err_info *info); /* kept by the connection */
-    void     (*bind_int)(struct stmt *s, int i, int64_t v);
+    int      (*params)(struct stmt *s); /* how many '?' it has */
+    void     (*bind_int)(struct stmt *s, int i, int64_t v); /* i from 0, as for columns */
     void     (*bind_text)(struct stmt *s, int i, struct str v);
     void     (*bind_blob)(struct stmt *s, int i, struct str v);
     void     (*bind_null)(struct stmt *s, int i);
@@ -44,8 +46,10 @@ struct store_driver {
 
     enum err (*script)(struct conn *c, struct str sql, struct err_info *info); /* several statements: migrations */
     enum err (*owner_lock)(struct str path, int *ret_fd, struct err_info *info);
-    /* Group-commit engines: a slice of checkpoint work. `inline_now` when called by the writer itself. */
+    /* Group-commit engines: a slice of checkpoint work. `inline_now` when called by the writer itself. ERR_RETRY: another is at it. */
     enum err (*checkpoint)(struct conn *c, bool inline_now, int64_t *ret_frames_left, struct err_info *info);
+    int64_t  (*wal_frames)(struct conn *c); /* frames in the log after this writer's last commit */
+    int64_t  (*free_bytes)(struct str path); /* on the disk that holds it; before writing again after ERR_LIMIT */
 };
 
 extern const struct store_driver sqlite_driver;

@@ -53,7 +53,8 @@ struct store_job {
     void           (*done)(struct store_job *job, enum store_outcome outcome, const struct err_info *info);
     struct list      link; /* the store's */
     unsigned         tries;
-    bool             alone;
+    bool             alone; /* never share a transaction with others */
+    void            *waiter;
     enum store_outcome outcome; /* what `done` was told; for store_run */
     struct err_info  info;
 };
@@ -81,7 +82,8 @@ void store_reads_end(struct store *store);
 
 /* Waits until nothing is queued and everything submitted is durable; nothing new is accepted afterwards (STORE_BUSY). */
 void store_drain(struct store *store);
-void store_close(struct store *store); /* drains, checkpoints, closes */
+void store_close(struct store *store); /* drains, checkpoints, closes; no thread may use it any more. NULL is fine */
+void store_drop(struct store *store);  /* inline mode: a simulated process death; waiting jobs are forgotten, their memory is not touched */
 
 /* Wakes: collected during the batch, delivered once after its commit, on the store's thread; the handler must only hand on. */
 enum store_wake { WAKE_BUS, WAKE_PAYMENT, WAKE_ORDER, WAKE_JOB };
@@ -138,6 +140,14 @@ struct str col_text(struct query *q, int column); /* copied into tx_arena; STR_N
 struct str col_blob(struct query *q, int column);
 
 /* ---- opening ---- */
+struct store_driver;
+
+/* A step of the schema; in order, append-only. The text uses the type words of schema/README. */
+struct migration {
+    const char *name; /* "0001-order"; NULL ends the list */
+    const char *text;
+};
+
 struct store_options {
     struct str   url; /* "sqlite:/path/to/file.db" */
     struct env  *env;
@@ -147,6 +157,8 @@ struct store_options {
     int64_t      cache_bytes;   /* page cache of the writer; 0: 12 MB */
     int64_t      wal_bytes_max; /* 0: 64 MB */
     bool         savepoints;    /* test variant: one savepoint a rule */
+    const struct migration    *migrations; /* for tests; NULL: the embedded ones */
+    const struct store_driver *driver;     /* for tests; NULL: by the URL's scheme */
 };
 /* Takes the owner lock (unless second_writer or inline): ERR_CONFLICT when another process holds it, with its pid in the text.
  * Does not migrate; ERR_CONFLICT with "run fenpay migrate" when the schema is older than this program, "newer program needed" when it is newer. */
