@@ -299,15 +299,15 @@ static int64_t changed(struct conn *c)
 {
     return sqlite3_changes64(c->db);
 }
-static int64_t col_int(struct stmt *s, int i)
+static int64_t column_int(struct stmt *s, int i)
 {
     return sqlite3_column_int64(s->s, i);
 }
-static bool col_null(struct stmt *s, int i)
+static bool column_null(struct stmt *s, int i)
 {
     return sqlite3_column_type(s->s, i) == SQLITE_NULL;
 }
-static struct str col_bytes(struct stmt *s, int i)
+static struct str column_bytes(struct stmt *s, int i)
 {
     const char *p = sqlite3_column_blob(s->s, i);
     return (struct str){ p ? p : "", (size_t)sqlite3_column_bytes(s->s, i) };
@@ -432,9 +432,9 @@ const struct store_driver sqlite_driver = {
     .step = step,
     .changed = changed,
     .reset = reset,
-    .col_int = col_int,
-    .col_null = col_null,
-    .col_bytes = col_bytes,
+    .col_int = column_int,
+    .col_null = column_null,
+    .col_bytes = column_bytes,
     .script = script,
     .owner_lock = sqlite_owner_lock,
     .checkpoint = checkpoint,
