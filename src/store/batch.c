@@ -1,13 +1,15 @@
 /* batch.c -- one batch of rules: BEGIN, each rule, COMMIT, and what everybody is told.
  *
- * Nobody is told anything before the COMMIT has answered, refusals included: a refusal may rest on what an earlier rule of
- * the same batch wrote. The normal case has no savepoints; what goes wrong (systems.md F1, F2, F27):
+ * Nobody is told anything before the COMMIT has answered, refusals included: a refusal may rest on
+ * what an earlier rule of the same batch wrote. The normal case has no savepoints; what goes wrong
+ * (systems.md F1, F2, F27):
  *   - a rule fails before it wrote: it is refused, the others go on;
- *   - a rule fails after it wrote: roll back, that one alone later, the others again, now with savepoints, so that a batch
- *     is run again at most once for this reason;
- *   - the engine rolled everything back by itself (disk full, I/O error): the same, the failing one alone; the second time
- *     each of the rest alone;
- *   - COMMIT fails: unknown for all; the process must end, unless the disk was full or the engine can settle it. */
+ *   - a rule fails after it wrote: roll back, that one alone later, the others again, now with
+ * savepoints, so that a batch is run again at most once for this reason;
+ *   - the engine rolled everything back by itself (disk full, I/O error): the same, the failing one
+ * alone; the second time each of the rest alone;
+ *   - COMMIT fails: unknown for all; the process must end, unless the disk was full or the engine
+ * can settle it. */
 #include "store/internal.h"
 
 #include "base/killpoint.h"
@@ -59,32 +61,35 @@ static enum err call_rule(struct batch *b, struct store_job *job)
 static enum err run_rule(struct store *s, struct batch *b, struct slot *slot)
 {
     struct store_job *job = slot->job;
-    int64_t           start = env_mono_us(s->env);
-    job->info = (struct err_info){ 0 };
+    int64_t start = env_mono_us(s->env);
+    job->info = (struct err_info) { 0 };
     tx_start(&b->tx, job, job->now_ms);
     enum err e = tx_finish(&b->tx, call_rule(b, job), &job->info);
     job->info.err = e;
     kill_point(job->name);
 
     int64_t us = env_mono_us(s->env) - start;
-    b->cost_us[slot->class] += us > 0 ? us : 1; /* a standing clock must not stop the classes' turns */
+    b->cost_us[slot->class] +=
+        us > 0 ? us : 1; /* a standing clock must not stop the classes' turns */
     b->rules[slot->class]++;
     if (us > SLOW_RULE_US) {
         metric_add(s->metrics[M_SLOW_RULES], 1);
-        LOG(s->env->log, LOG_WARN, "store.slow_rule", log_cstr("rule", job->name), log_int("us", us));
+        LOG(s->env->log, LOG_WARN, "store.slow_rule", log_cstr("rule", job->name),
+            log_int("us", us));
     }
     return e;
 }
 
-/* Runs one rule of a transaction shared by `n`. False: the transaction is gone, nothing of it was written. */
+/* Runs one rule of a transaction shared by `n`. False: the transaction is gone, nothing of it was
+ * written. */
 static bool run_slot(struct store *s, struct batch *b, struct slot *slot, size_t n)
 {
     const struct store_driver *d = s->driver;
-    struct conn               *c = s->writer;
-    bool                       marked = b->savepoints && n > 1;
-    size_t                     wakes = b->tx.wakes_n;
-    int64_t                    before = d->total_changes(c);
-    struct err_info            info = { 0 };
+    struct conn *c = s->writer;
+    bool marked = b->savepoints && n > 1;
+    size_t wakes = b->tx.wakes_n;
+    int64_t before = d->total_changes(c);
+    struct err_info info = { 0 };
 
     if (marked && d->savepoint(c, &info)) {
         slot->job->info = info;
@@ -92,13 +97,13 @@ static bool run_slot(struct store *s, struct batch *b, struct slot *slot, size_t
         return false;
     }
     enum err e = run_rule(s, b, slot);
-    bool     alive = d->in_transaction(c);
+    bool alive = d->in_transaction(c);
     if (!e && alive && (!marked || d->savepoint_keep(c, &info) == ERR_OK)) {
         slot->fate = FATE_OK;
         return true;
     }
     if (!e) /* cannot be without trouble, but then it must not be told "committed" */
-        slot->job->info = (struct err_info){ .err = ERR_IO, .text = "the transaction was lost" };
+        slot->job->info = (struct err_info) { .err = ERR_IO, .text = "the transaction was lost" };
     b->tx.wakes_n = wakes;
     slot->fate = e ? fate_of(&b->tx, e) : FATE_BUSY;
     if (!alive)
@@ -148,7 +153,7 @@ static void tell_committed(struct store *s, struct batch *b, struct slot **set, 
     for (size_t i = 0; i < n; i++) {
         switch (set[i]->fate) {
         case FATE_OK:
-            set[i]->job->info = (struct err_info){ 0 };
+            set[i]->job->info = (struct err_info) { 0 };
             tell(s, set[i], STORE_COMMITTED);
             break;
         case FATE_REFUSED:
@@ -182,7 +187,7 @@ static void tell_all(struct store *s, struct slot **set, size_t n, enum store_ou
 static void commit(struct store *s, struct batch *b, struct slot **set, size_t n)
 {
     struct err_info info = { 0 };
-    int64_t         start = env_mono_us(s->env);
+    int64_t start = env_mono_us(s->env);
     kill_point("store.commit");
     enum err e = s->driver->commit(s->writer, &info);
     if (!e) {
@@ -211,7 +216,8 @@ static void commit(struct store *s, struct batch *b, struct slot **set, size_t n
     tell_all(s, set, n, STORE_UNKNOWN, &info);
 }
 
-/* One transaction for the slots of `set`. Afterwards each is told, or its fate says how it is to be run again. */
+/* One transaction for the slots of `set`. Afterwards each is told, or its fate says how it is to be
+ * run again. */
 static void pass(struct store *s, struct batch *b, struct slot **set, size_t n)
 {
     struct err_info info = { 0 };

@@ -1,23 +1,24 @@
 /* checkpoint.c -- copying the log into the database file without stalling commits (systems.md F7).
  *
- * A thread of its own copies while much is left; the small rest is copied by the writer between two batches, because only
- * then nothing new stands behind it and the next commit starts the log from the front again. A log that still outgrows its
- * limit (a reader that never ends, a slow disk) is checkpointed by the writer, and a metric says so. */
+ * A thread of its own copies while much is left; the small rest is copied by the writer between two
+ * batches, because only then nothing new stands behind it and the next commit starts the log from
+ * the front again. A log that still outgrows its limit (a reader that never ends, a slow disk) is
+ * checkpointed by the writer, and a metric says so. */
 #include "store/internal.h"
 
 #include "base/log.h"
 
-#define LOG_FRAMES      4000 /* worth a pass */
-#define LOG_REST        800  /* few enough for the writer */
-#define LOG_STEP        400  /* between two inline tries at the limit */
-#define LOG_INLINE      1000 /* in inline mode, where nobody waits */
-#define FRAME_BYTES     (4096 + 24)
-#define LOG_BYTES_MAX   (64 << 20)
+#define LOG_FRAMES    4000 /* worth a pass */
+#define LOG_REST      800  /* few enough for the writer */
+#define LOG_STEP      400  /* between two inline tries at the limit */
+#define LOG_INLINE    1000 /* in inline mode, where nobody waits */
+#define FRAME_BYTES   (4096 + 24)
+#define LOG_BYTES_MAX (64 << 20)
 
 static bool copy(struct store *s, struct conn *c, bool inline_now, int64_t *ret_left)
 {
     struct err_info info = { 0 };
-    enum err        e = s->driver->checkpoint(c, inline_now, ret_left, &info);
+    enum err e = s->driver->checkpoint(c, inline_now, ret_left, &info);
     if (e == ERR_LIMIT)
         store_set_full(s, true);
     else if (e && e != ERR_RETRY)

@@ -1,7 +1,8 @@
 /* internal.h -- what the files of the runner share. Nobody outside src/store includes it.
  *
- * tx.c what a rule calls · batch.c one batch, from BEGIN to the outcomes · queue.c places, classes, the writer thread ·
- * checkpoint.c the log · read.c snapshots · open.c opening, closing, trouble · migrate.c · lease.c */
+ * tx.c what a rule calls · batch.c one batch, from BEGIN to the outcomes · queue.c places, classes,
+ * the writer thread · checkpoint.c the log · read.c snapshots · open.c opening, closing, trouble ·
+ * migrate.c · lease.c */
 #ifndef FENPAY_STORE_INTERNAL_H
 #define FENPAY_STORE_INTERNAL_H
 
@@ -11,9 +12,10 @@
 #include "base/metrics.h"
 #include "store/driver.h"
 
-#define BATCH_RULES  256
-#define BATCH_BYTES  (2 << 20)
-#define BATCH_US     20000 /* expected: a batch of slow rules is kept short for those who wait behind it */
+#define BATCH_RULES 256
+#define BATCH_BYTES (2 << 20)
+#define BATCH_US                                                                                   \
+    20000 /* expected: a batch of slow rules is kept short for those who wait behind it */
 #define QUEUE_RULES  4096
 #define QUEUE_BYTES  (16 << 20)
 #define TRIES_MAX    8
@@ -23,22 +25,24 @@
 /* ---- tx.c ---- */
 
 struct tx {
-    struct store              *store;
+    struct store *store;
     const struct store_driver *driver;
-    struct conn               *conn;
-    struct arena              *arena;
-    struct store_job          *job; /* NULL in a read */
-    int64_t                    now_ms;
-    unsigned                   ids_used;
-    bool                       write;
-    struct query              *open; /* not yet reset */
-    enum err                   trouble; /* the first error of the database other than ERR_EXISTS: from then on every call fails with it */
-    struct err_info            trouble_info;
-    struct store_waked        *wakes; /* of the rules of this transaction so far */
-    size_t                     wakes_n, wakes_cap;
+    struct conn *conn;
+    struct arena *arena;
+    struct store_job *job; /* NULL in a read */
+    int64_t now_ms;
+    unsigned ids_used;
+    bool write;
+    struct query *open; /* not yet reset */
+    enum err trouble;   /* the first error of the database other than ERR_EXISTS: from then on every
+                           call fails with it */
+    struct err_info trouble_info;
+    struct store_waked *wakes; /* of the rules of this transaction so far */
+    size_t wakes_n, wakes_cap;
 };
 
-void tx_start(struct tx *tx, struct store_job *job, int64_t now_ms); /* before every try of a rule */
+void tx_start(struct tx *tx, struct store_job *job,
+              int64_t now_ms); /* before every try of a rule */
 /* After a rule: resets what it left open; a rule cannot be OK after trouble. Returns its result. */
 enum err tx_finish(struct tx *tx, enum err result, struct err_info *info);
 
@@ -57,19 +61,19 @@ enum fate {
 
 struct slot {
     struct store_job *job;
-    enum fate         fate;
-    enum store_class  class; /* as queued: the job may be gone before its place is given back */
-    int64_t           bytes, expect_us;
+    enum fate fate;
+    enum store_class class; /* as queued: the job may be gone before its place is given back */
+    int64_t bytes, expect_us;
 };
 
 struct batch {
-    struct tx   tx;
+    struct tx tx;
     struct slot slots[BATCH_RULES];
-    size_t      n;
-    bool        savepoints;
-    int         deaths;
-    int64_t     cost_us[STORE_CLASSES];
-    int64_t     rules[STORE_CLASSES];
+    size_t n;
+    bool savepoints;
+    int deaths;
+    int64_t cost_us[STORE_CLASSES];
+    int64_t rules[STORE_CLASSES];
 };
 
 /* Runs every rule of the batch; afterwards each slot is DONE or AGAIN. */
@@ -79,59 +83,69 @@ void batch_run(struct store *s, struct batch *b);
 
 struct reader {
     struct store *store;
-    struct conn  *conn;
-    struct tx     tx;
-    bool          shared;  /* between store_reads_begin and _end */
-    bool          begun;   /* a snapshot is open */
-    bool          running; /* a rule is running */
-    int64_t       begun_us;
-    struct list   link;
+    struct conn *conn;
+    struct tx tx;
+    bool shared;  /* between store_reads_begin and _end */
+    bool begun;   /* a snapshot is open */
+    bool running; /* a rule is running */
+    int64_t begun_us;
+    struct list link;
 };
 
-enum store_metric { M_BATCHES, M_RULES, M_RETRIES, M_COMMIT, M_SLOW_RULES, M_SLOW_READS, M_WAL_LIMIT, M_DEAD_BATCHES, STORE_METRICS };
+enum store_metric {
+    M_BATCHES,
+    M_RULES,
+    M_RETRIES,
+    M_COMMIT,
+    M_SLOW_RULES,
+    M_SLOW_READS,
+    M_WAL_LIMIT,
+    M_DEAD_BATCHES,
+    STORE_METRICS
+};
 
 struct store {
-    struct store_options       o;
-    char                      *path; /* behind the scheme; o.url points to nothing of ours */
-    struct env                *env;
+    struct store_options o;
+    char *path; /* behind the scheme; o.url points to nothing of ours */
+    struct env *env;
     const struct store_driver *driver;
-    bool                       threads; /* a writer thread, and a checkpoint thread */
-    int                        owner_fd;
-    struct conn               *writer;
-    struct batch              *batch;
-    pthread_mutex_t            direct; /* second writer: one rule at a time */
+    bool threads; /* a writer thread, and a checkpoint thread */
+    int owner_fd;
+    struct conn *writer;
+    struct batch *batch;
+    pthread_mutex_t direct; /* second writer: one rule at a time */
 
     /* Under `lock`. A place is held from reserve until the outcome was told. */
-    pthread_mutex_t   lock;
-    pthread_cond_t    work, idle;
-    struct list       queue[STORE_CLASSES];
-    int64_t           queued[STORE_CLASSES];
-    int64_t           places[STORE_CLASSES], place_bytes[STORE_CLASSES];
-    int64_t           used[STORE_CLASSES]; /* writer time, in us times the class's inverse weight */
-    int64_t           clock;               /* `used` of the class served last */
-    int64_t           rule_us[STORE_CLASSES]; /* moving average */
-    bool              stopping, stop_threads;
+    pthread_mutex_t lock;
+    pthread_cond_t work, idle;
+    struct list queue[STORE_CLASSES];
+    int64_t queued[STORE_CLASSES];
+    int64_t places[STORE_CLASSES], place_bytes[STORE_CLASSES];
+    int64_t used[STORE_CLASSES];    /* writer time, in us times the class's inverse weight */
+    int64_t clock;                  /* `used` of the class served last */
+    int64_t rule_us[STORE_CLASSES]; /* moving average */
+    bool stopping, stop_threads;
 
     _Atomic bool failed, full;
     _Atomic int64_t probe_us; /* when to try a full disk again; writer only */
     _Atomic int64_t batches, rules, retries;
 
     store_on_wake *wake; /* set before the first job */
-    void          *wake_ctx;
+    void *wake_ctx;
 
-    pthread_t       writer_thread, checkpoint_thread;
+    pthread_t writer_thread, checkpoint_thread;
     pthread_mutex_t log_lock; /* the checkpoint thread's */
-    pthread_cond_t  log_work;
-    struct conn    *log_conn;
+    pthread_cond_t log_work;
+    struct conn *log_conn;
     _Atomic int64_t log_frames; /* in the log after the last commit */
-    int64_t         log_tried;  /* writer only: frames at its last inline checkpoint */
-    bool            log_news;
-    _Atomic bool    log_stop;
-    _Atomic bool    log_finish;  /* the writer is asked to copy the small rest */
+    int64_t log_tried;          /* writer only: frames at its last inline checkpoint */
+    bool log_news;
+    _Atomic bool log_stop;
+    _Atomic bool log_finish; /* the writer is asked to copy the small rest */
 
-    pthread_key_t   reader_key;
+    pthread_key_t reader_key;
     pthread_mutex_t readers_lock;
-    struct list     readers;
+    struct list readers;
 
     struct metric *metrics[STORE_METRICS];
 };
@@ -146,7 +160,7 @@ void store_probe(struct store *s); /* writer: when the disk was full, is there r
 
 /* checkpoint.c */
 void *store_checkpoint_main(void *store);
-void  store_log_after_commit(struct store *s); /* writer */
+void store_log_after_commit(struct store *s); /* writer */
 
 /* open.c */
 void store_fail(struct store *s, const struct err_info *info); /* fail-stop (F2) */
@@ -162,7 +176,8 @@ enum err schema_check(struct store *s, struct err_info *info);
 enum err schema_upgrade(struct store *s, int *ret_applied, struct err_info *info);
 struct buf;
 /* Expands the type words of one migration. */
-enum err schema_expand(const char *const *types, struct str text, struct buf *out, struct err_info *info);
+enum err schema_expand(const char *const *types, struct str text, struct buf *out,
+                       struct err_info *info);
 extern const struct migration store_migrations[]; /* made by script/embed-schema */
 
 #endif

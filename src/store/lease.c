@@ -1,23 +1,28 @@
-/* lease.c -- leases as rows: taken, kept and given up by conditional updates, so that the fence tells whose work counts. */
+/* lease.c -- leases as rows: taken, kept and given up by conditional updates, so that the fence
+ * tells whose work counts. */
 #include "store/lease.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define NODE_MS      (10 * 60 * 1000)
-#define NODE_REST_MS (60 * 60 * 1000) /* a generator that still believes in its node has noticed by then */
+#define NODE_MS (10 * 60 * 1000)
+#define NODE_REST_MS                                                                               \
+    (60 * 60 * 1000) /* a generator that still believes in its node has noticed by then */
 
 SQL(sql_find, "SELECT owner, fence, until_time FROM lease WHERE name = ?");
-SQL(sql_create, "INSERT INTO lease (name, owner, fence, until_time, create_time, update_time) VALUES (?, ?, 1, ?, ?, ?)");
-SQL(sql_extend, "UPDATE lease SET until_time = ?, update_time = ? WHERE name = ? AND owner = ? AND fence = ?");
+SQL(sql_create, "INSERT INTO lease (name, owner, fence, until_time, create_time, update_time) "
+                "VALUES (?, ?, 1, ?, ?, ?)");
+SQL(sql_extend,
+    "UPDATE lease SET until_time = ?, update_time = ? WHERE name = ? AND owner = ? AND fence = ?");
 SQL(sql_change, "UPDATE lease SET owner = ?, fence = fence + 1, until_time = ?, update_time = ?"
                 " WHERE name = ? AND fence = ? AND until_time <= ?");
 SQL(sql_held, "SELECT 1 FROM lease WHERE name = ? AND owner = ? AND fence = ? AND until_time > ?");
-SQL(sql_nodes, "SELECT name, until_time, fence FROM lease WHERE name >= 'node/' AND name < 'node0'");
+SQL(sql_nodes,
+    "SELECT name, until_time, fence FROM lease WHERE name >= 'node/' AND name < 'node0'");
 
 static enum err create(struct tx *tx, struct lease *l, struct err_info *info)
 {
-    int64_t       now = tx_now_ms(tx);
+    int64_t now = tx_now_ms(tx);
     struct query *q = tx_query(tx, &sql_create);
     query_text(q, l->name);
     query_text(q, l->owner);
@@ -26,13 +31,16 @@ static enum err create(struct tx *tx, struct lease *l, struct err_info *info)
     query_int(q, now);
     l->fence = 1;
     enum err e = query_run(q, NULL, info);
-    return e == ERR_EXISTS ? err_set(info, ERR_RETRY, "lease " STR_FMT " was just taken", STR_ARG(l->name)) : e;
+    return e == ERR_EXISTS
+               ? err_set(info, ERR_RETRY, "lease " STR_FMT " was just taken", STR_ARG(l->name))
+               : e;
 }
 
 /* Extending and giving up. */
-static enum err set_until(struct tx *tx, const struct lease *l, int64_t until_ms, struct err_info *info)
+static enum err set_until(struct tx *tx, const struct lease *l, int64_t until_ms,
+                          struct err_info *info)
 {
-    int64_t       changed = 0;
+    int64_t changed = 0;
     struct query *q = tx_query(tx, &sql_extend);
     query_int(q, until_ms);
     query_int(q, tx_now_ms(tx));
@@ -46,9 +54,10 @@ static enum err set_until(struct tx *tx, const struct lease *l, int64_t until_ms
 }
 
 /* From an owner whose time ended at or before `ended_ms`; l->fence is the one found. */
-static enum err change_owner(struct tx *tx, struct lease *l, int64_t ended_ms, struct err_info *info)
+static enum err change_owner(struct tx *tx, struct lease *l, int64_t ended_ms,
+                             struct err_info *info)
 {
-    int64_t       changed = 0;
+    int64_t changed = 0;
     struct query *q = tx_query(tx, &sql_change);
     query_text(q, l->owner);
     query_int(q, l->until_ms);
@@ -63,13 +72,13 @@ static enum err change_owner(struct tx *tx, struct lease *l, int64_t ended_ms, s
     return e;
 }
 
-enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t for_ms, struct lease *ret,
-                    bool *ret_taken, struct err_info *info)
+enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t for_ms,
+                    struct lease *ret, bool *ret_taken, struct err_info *info)
 {
-    int64_t       now = tx_now_ms(tx);
-    struct lease  l = { .name = name, .owner = owner, .until_ms = now + for_ms };
+    int64_t now = tx_now_ms(tx);
+    struct lease l = { .name = name, .owner = owner, .until_ms = now + for_ms };
     struct query *q = tx_query(tx, &sql_find);
-    bool          row;
+    bool row;
     query_text(q, name);
     enum err e = query_next(q, &row, info);
     if (e)
@@ -77,7 +86,7 @@ enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t fo
     if (!row) {
         e = create(tx, &l, info);
     } else {
-        bool    own = str_eq(col_text(q, 0), owner);
+        bool own = str_eq(col_text(q, 0), owner);
         int64_t until = col_int(q, 2);
         l.fence = col_int(q, 1);
         query_end(q);
@@ -97,7 +106,7 @@ enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t fo
 enum err lease_check(struct tx *tx, const struct lease *l, struct err_info *info)
 {
     struct query *q = tx_query(tx, &sql_held);
-    bool          row;
+    bool row;
     query_text(q, l->name);
     query_text(q, l->owner);
     query_int(q, l->fence);
@@ -118,7 +127,7 @@ enum err lease_release(struct tx *tx, const struct lease *l, struct err_info *in
 
 struct node_act {
     struct node_lease lease;
-    bool              found; /* a node was free */
+    bool found; /* a node was free */
 };
 
 static struct str node_name(struct arena *a, unsigned node)
@@ -126,18 +135,19 @@ static struct str node_name(struct arena *a, unsigned node)
     return str_printf(a, "node/%u", node);
 }
 
-/* Never one that may still be in use, not even its own earlier one: the generator's memory died with it. */
+/* Never one that may still be in use, not even its own earlier one: the generator's memory died
+ * with it. */
 static enum err node_take_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct node_act *act = arg;
-    struct lease    *l = &act->lease.lease;
-    int64_t          now = tx_now_ms(tx), fence[NUMBER_NODES] = { 0 }; /* 0: never given, -1: not now */
-    struct query    *q = tx_query(tx, &sql_nodes);
-    bool             row;
-    enum err         e;
+    struct lease *l = &act->lease.lease;
+    int64_t now = tx_now_ms(tx), fence[NUMBER_NODES] = { 0 }; /* 0: never given, -1: not now */
+    struct query *q = tx_query(tx, &sql_nodes);
+    bool row;
+    enum err e;
     while (!(e = query_next(q, &row, info)) && row) {
         struct str name = col_text(q, 0);
-        int64_t    node;
+        int64_t node;
         if (str_int64(str_sub(name, 5, name.n), &node) || node < 0 || node >= NUMBER_NODES)
             continue;
         fence[node] = col_int(q, 1) + NODE_REST_MS <= now ? col_int(q, 2) : -1;
@@ -161,7 +171,7 @@ static enum err node_take_rule(struct tx *tx, void *arg, struct err_info *info)
 static enum err node_extend_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct lease *l = &((struct node_lease *)arg)->lease;
-    enum err      e = lease_check(tx, l, info);
+    enum err e = lease_check(tx, l, info);
     return e ? e : set_until(tx, l, tx_now_ms(tx) + NODE_MS, info);
 }
 
@@ -170,10 +180,10 @@ static enum err node_release_rule(struct tx *tx, void *arg, struct err_info *inf
     return lease_release(tx, &((struct node_lease *)arg)->lease, info);
 }
 
-static enum err run(struct store *store, struct env *env, const char *name, store_rule *rule, void *arg,
-                    int64_t *ret_now_ms, struct err_info *info)
+static enum err run(struct store *store, struct env *env, const char *name, store_rule *rule,
+                    void *arg, int64_t *ret_now_ms, struct err_info *info)
 {
-    struct err_info  mine = { 0 };
+    struct err_info mine = { 0 };
     struct store_job job;
     store_job_init(&job, env, NULL, 0);
     job.name = name;
@@ -186,7 +196,8 @@ static enum err run(struct store *store, struct env *env, const char *name, stor
         return ERR_OK;
     case STORE_REFUSED:
         return err_set(info, mine.err, "%s", mine.text);
-    case STORE_BUSY: /* also a lease that was lost: its rule says ERR_RETRY until the tries are used up */
+    case STORE_BUSY: /* also a lease that was lost: its rule says ERR_RETRY until the tries are used
+                        up */
         return err_set(info, mine.err == ERR_RETRY ? ERR_RETRY : ERR_BUSY, "%s", mine.text);
     case STORE_UNKNOWN:
         return err_set(info, ERR_UNKNOWN, "%s", mine.text);
@@ -194,31 +205,34 @@ static enum err run(struct store *store, struct env *env, const char *name, stor
     return ERR_INTERNAL;
 }
 
-enum err node_lease_take(struct store *store, struct env *env, struct str owner, struct node_lease *ret,
-                         struct arena *a, struct err_info *info)
+enum err node_lease_take(struct store *store, struct env *env, struct str owner,
+                         struct node_lease *ret, struct arena *a, struct err_info *info)
 {
     struct node_act act = { .lease.lease.owner = str_dup(a, owner) };
-    int64_t         now;
-    enum err        e = run(store, env, "node_take", node_take_rule, &act, &now, info);
+    int64_t now;
+    enum err e = run(store, env, "node_take", node_take_rule, &act, &now, info);
     if (e)
         return e;
     if (!act.found)
-        return err_set(info, ERR_BUSY, "all %d node ids are in use or were within the last hour", NUMBER_NODES);
+        return err_set(info, ERR_BUSY, "all %d node ids are in use or were within the last hour",
+                       NUMBER_NODES);
     act.lease.lease.name = node_name(a, act.lease.node);
     *ret = act.lease;
     return ERR_OK;
 }
 
-enum err node_lease_extend(struct store *store, struct env *env, struct node_lease *lease, struct err_info *info)
+enum err node_lease_extend(struct store *store, struct env *env, struct node_lease *lease,
+                           struct err_info *info)
 {
-    int64_t  now;
+    int64_t now;
     enum err e = run(store, env, "node_extend", node_extend_rule, lease, &now, info);
     if (!e)
         lease->lease.until_ms = now + NODE_MS;
     return e;
 }
 
-enum err node_lease_release(struct store *store, struct env *env, struct node_lease *lease, struct err_info *info)
+enum err node_lease_release(struct store *store, struct env *env, struct node_lease *lease,
+                            struct err_info *info)
 {
     int64_t now;
     return run(store, env, "node_release", node_release_rule, lease, &now, info);

@@ -1,8 +1,8 @@
 /* migrate.c -- the schema's history: append-only steps, each logged with the SHA-256 of its text.
  *
- * A step runs in one transaction with its log row. A changed text, or a step this program does not know, stops everything:
- * somebody else's schema is not ours to guess at. Type words ({id} {int} {fen} {ms} {no} {text(n)} {blob} {table_end}
- * {narrow_end}) stand for each engine's own types. */
+ * A step runs in one transaction with its log row. A changed text, or a step this program does not
+ * know, stops everything: somebody else's schema is not ours to guess at. Type words ({id} {int}
+ * {fen} {ms} {no} {text(n)} {blob} {table_end} {narrow_end}) stand for each engine's own types. */
 #include "store/internal.h"
 
 #include <assert.h>
@@ -16,12 +16,11 @@
 
 #define EXPANDED_MAX (1 << 20)
 
-static const char log_table[] =
-    "CREATE TABLE IF NOT EXISTS schema_migration (\n"
-    "    name         {text(64)} NOT NULL PRIMARY KEY,\n"
-    "    checksum     {text(64)} NOT NULL,\n"
-    "    applied_time {ms} NOT NULL\n"
-    ") {table_end};\n";
+static const char log_table[] = "CREATE TABLE IF NOT EXISTS schema_migration (\n"
+                                "    name         {text(64)} NOT NULL PRIMARY KEY,\n"
+                                "    checksum     {text(64)} NOT NULL,\n"
+                                "    applied_time {ms} NOT NULL\n"
+                                ") {table_end};\n";
 
 SQL(sql_applied, "SELECT name, checksum FROM schema_migration ORDER BY name");
 SQL(sql_log, "INSERT INTO schema_migration (name, checksum, applied_time) VALUES (?, ?, ?)");
@@ -48,16 +47,17 @@ static struct str column_before(struct str text, size_t at)
     return str_sub(text, from, end - from);
 }
 
-static enum err expand_word(const char *const *types, struct str word, struct str column, struct buf *out,
-                            struct err_info *info)
+static enum err expand_word(const char *const *types, struct str word, struct str column,
+                            struct buf *out, struct err_info *info)
 {
-    struct str  argument = word, name = str_cut(&argument, '(');
+    struct str argument = word, name = str_cut(&argument, '(');
     const char *type = type_of(types, name);
     if (argument.p && argument.n > 0 && argument.p[argument.n - 1] == ')')
         argument.n--;
     else if (argument.p)
         type = NULL;
-    if (!type || !str_all_of(argument, "0123456789") || (strchr(type, '#') != NULL) != (argument.n > 0))
+    if (!type || !str_all_of(argument, "0123456789") ||
+        (strchr(type, '#') != NULL) != (argument.n > 0))
         return err_set(info, ERR_INVALID, "schema: {" STR_FMT "} is no type word", STR_ARG(word));
     for (; *type; type++) {
         if (*type == '@')
@@ -70,7 +70,8 @@ static enum err expand_word(const char *const *types, struct str word, struct st
     return ERR_OK;
 }
 
-enum err schema_expand(const char *const *types, struct str text, struct buf *out, struct err_info *info)
+enum err schema_expand(const char *const *types, struct str text, struct buf *out,
+                       struct err_info *info)
 {
     for (size_t i = 0; i < text.n; i++) {
         if (text.p[i] == '-' && i + 1 < text.n && text.p[i + 1] == '-') {
@@ -96,9 +97,9 @@ enum err schema_expand(const char *const *types, struct str text, struct buf *ou
 
 struct schema {
     const struct migration *steps;
-    size_t                  n;
-    bool                   *applied;
-    struct str             *checksums;
+    size_t n;
+    bool *applied;
+    struct str *checksums;
 };
 
 static struct schema schema_of(const struct store *s, struct arena *a)
@@ -113,7 +114,8 @@ static struct schema schema_of(const struct store *s, struct arena *a)
     return x;
 }
 
-static enum err note_applied(struct schema *x, struct str name, struct str checksum, struct err_info *info)
+static enum err note_applied(struct schema *x, struct str name, struct str checksum,
+                             struct err_info *info)
 {
     for (size_t i = 0; i < x->n; i++) {
         if (!str_eq(name, str_of(x->steps[i].name)))
@@ -121,19 +123,21 @@ static enum err note_applied(struct schema *x, struct str name, struct str check
         x->applied[i] = true;
         if (str_eq(checksum, x->checksums[i]))
             return ERR_OK;
-        return err_set(info, ERR_CONFLICT, "the schema step %s was changed after it had been applied",
+        return err_set(info, ERR_CONFLICT,
+                       "the schema step %s was changed after it had been applied",
                        x->steps[i].name);
     }
     return err_set(info, ERR_CONFLICT,
-                   "newer program needed: this one does not know the schema step " STR_FMT, STR_ARG(name));
+                   "newer program needed: this one does not know the schema step " STR_FMT,
+                   STR_ARG(name));
 }
 
 /* In a transaction. `ret_none`: there is no log yet. */
 static enum err read_log(struct tx *tx, struct schema *x, struct err_info *info)
 {
     struct query *q = tx_query(tx, &sql_applied);
-    bool          row;
-    enum err      e;
+    bool row;
+    enum err e;
     while (!(e = query_next(q, &row, info)) && row) {
         e = note_applied(x, col_text(q, 0), col_text(q, 1), info);
         if (e)
@@ -152,10 +156,10 @@ static size_t missing(const struct schema *x)
 
 enum err schema_check(struct store *s, struct err_info *info)
 {
-    ARENA_AUTO    a = arena_new(4096);
+    ARENA_AUTO a = arena_new(4096);
     struct schema x = schema_of(s, a);
-    struct tx    *tx = &s->batch->tx;
-    enum err      e = s->driver->begin(s->writer, false, info);
+    struct tx *tx = &s->batch->tx;
+    enum err e = s->driver->begin(s->writer, false, info);
     if (e)
         return e;
     tx_start(tx, NULL, env_now_ms(s->env));
@@ -167,7 +171,8 @@ enum err schema_check(struct store *s, struct err_info *info)
     else if (e && info)
         *info = mine;
     if (!e && missing(&x) > 0)
-        e = err_set(info, ERR_CONFLICT, "run fenpay migrate: the database lacks %zu schema steps", missing(&x));
+        e = err_set(info, ERR_CONFLICT, "run fenpay migrate: the database lacks %zu schema steps",
+                    missing(&x));
     return e;
 }
 
@@ -181,7 +186,8 @@ static enum err run_script(struct store *s, const char *text, struct err_info *i
     return e ? e : s->driver->script(s->writer, buf_str(&sql), info);
 }
 
-static enum err log_step(struct tx *tx, const struct migration *step, struct str checksum, struct err_info *info)
+static enum err log_step(struct tx *tx, const struct migration *step, struct str checksum,
+                         struct err_info *info)
 {
     struct query *q = tx_query(tx, &sql_log);
     query_text(q, str_of(step->name));
@@ -191,10 +197,11 @@ static enum err log_step(struct tx *tx, const struct migration *step, struct str
 }
 
 /* One step and its log row; `step` NULL: only the log's table. */
-static enum err apply(struct store *s, const struct migration *step, struct str checksum, struct err_info *info)
+static enum err apply(struct store *s, const struct migration *step, struct str checksum,
+                      struct err_info *info)
 {
     struct tx *tx = &s->batch->tx;
-    enum err   e = s->driver->begin(s->writer, true, info);
+    enum err e = s->driver->begin(s->writer, true, info);
     if (e)
         return e;
     e = run_script(s, step ? step->text : log_table, info);
@@ -213,12 +220,12 @@ static enum err apply(struct store *s, const struct migration *step, struct str 
 
 enum err schema_upgrade(struct store *s, int *ret_applied, struct err_info *info)
 {
-    ARENA_AUTO      a = arena_new(4096);
+    ARENA_AUTO a = arena_new(4096);
     struct err_info mine = { 0 };
-    struct schema   x = schema_of(s, a);
-    struct tx      *tx = &s->batch->tx;
-    int             applied = 0;
-    enum err        e = apply(s, NULL, STR_NONE, &mine);
+    struct schema x = schema_of(s, a);
+    struct tx *tx = &s->batch->tx;
+    int applied = 0;
+    enum err e = apply(s, NULL, STR_NONE, &mine);
     if (!e && !(e = s->driver->begin(s->writer, false, &mine))) {
         tx_start(tx, NULL, env_now_ms(s->env));
         e = tx_finish(tx, read_log(tx, &x, &mine), &mine);

@@ -48,7 +48,8 @@ bool store_failed(struct store *s)
 bool store_refuses(struct store *s, struct err_info *info)
 {
     if (s->failed)
-        err_set(info, ERR_BUSY, "the database failed in an unclear way; the process must start again");
+        err_set(info, ERR_BUSY,
+                "the database failed in an unclear way; the process must start again");
     else if (s->full)
         err_set(info, ERR_BUSY, "the disk of the database is full");
     else
@@ -69,7 +70,7 @@ struct str store_trouble(struct store *s, struct arena *a)
 
 void store_stats(struct store *s, struct store_stats *ret)
 {
-    *ret = (struct store_stats){
+    *ret = (struct store_stats) {
         .batches = s->batches, .rules = s->rules, .retries = s->retries, .wal_frames = s->log_frames
     };
     pthread_mutex_lock(&s->lock);
@@ -94,7 +95,8 @@ static enum err choose_driver(struct store *s, const struct store_options *o, st
         if (str_eq(scheme, str_of(drivers[i]->name)))
             s->driver = drivers[i];
     if (!s->driver || path.n == 0)
-        return err_field(info, ERR_INVALID, "url", "\"" STR_FMT "\" is no database, e.g. sqlite:/var/lib/fenpay/fenpay.db",
+        return err_field(info, ERR_INVALID, "url",
+                         "\"" STR_FMT "\" is no database, e.g. sqlite:/var/lib/fenpay/fenpay.db",
                          STR_ARG(o->url));
     s->path = strndup(path.p, path.n);
     if (!s->path)
@@ -168,24 +170,27 @@ static enum err start_threads(struct store *s, struct err_info *info)
 static enum err store_begin(struct store *s, bool owner, struct err_info *info)
 {
     const struct store_driver *d = s->driver;
-    struct str                 path = str_of(s->path);
-    enum err                   e = ERR_OK;
+    struct str path = str_of(s->path);
+    enum err e = ERR_OK;
     if (owner && d->owner_lock)
         e = d->owner_lock(path, &s->owner_fd, info);
     if (!e)
-        e = d->open(&s->o, path, s->o.second_writer ? CONN_SECOND_WRITER : CONN_WRITER, &s->writer, info);
+        e = d->open(&s->o, path, s->o.second_writer ? CONN_SECOND_WRITER : CONN_WRITER, &s->writer,
+                    info);
     if (!e && s->threads && d->group_commit)
         e = d->open(&s->o, path, CONN_CHECKPOINT, &s->log_conn, info);
     if (e)
         return e;
-    s->batch->tx = (struct tx){ .store = s, .driver = d, .conn = s->writer, .arena = arena_new(RULE_ARENA), .write = true };
+    s->batch->tx = (struct tx) {
+        .store = s, .driver = d, .conn = s->writer, .arena = arena_new(RULE_ARENA), .write = true
+    };
     return ERR_OK;
 }
 
 enum err store_open(const struct store_options *o, struct store **ret, struct err_info *info)
 {
     struct store *s = store_new(o);
-    enum err      e = choose_driver(s, o, info);
+    enum err e = choose_driver(s, o, info);
     if (!e)
         e = store_begin(s, s->threads, info);
     if (!e)

@@ -1,7 +1,9 @@
-/* queue.c -- who runs when: places in the queue, the three classes, the writer thread, and the ways to hand a rule in.
+/* queue.c -- who runs when: places in the queue, the three classes, the writer thread, and the ways
+ * to hand a rule in.
  *
- * Classes share the writer's time 8 : 4 : 2. Each has a clock that advances by the time its rules took, times 1, 2 or 4;
- * the waiting class with the earliest clock is served next, so that none starves and none saves up time while idle. */
+ * Classes share the writer's time 8 : 4 : 2. Each has a clock that advances by the time its rules
+ * took, times 1, 2 or 4; the waiting class with the earliest clock is served next, so that none
+ * starves and none saves up time while idle. */
 #include "store/internal.h"
 
 #include <assert.h>
@@ -11,17 +13,19 @@
 
 #include "base/fibre.h"
 
-#define PROBE_MS        500
-#define PROBE_BYTES     (2 * BATCH_BYTES)
-#define UNKNOWN_TRIES   3
-#define CLASS_SHARE(x)  ((x) / 4 * 3) /* one class's flood leaves places to the others */
+#define PROBE_MS       500
+#define PROBE_BYTES    (2 * BATCH_BYTES)
+#define UNKNOWN_TRIES  3
+#define CLASS_SHARE(x) ((x) / 4 * 3) /* one class's flood leaves places to the others */
 
-static const int64_t class_factor[STORE_CLASSES] = { [STORE_CALLBACK] = 1, [STORE_API] = 2, [STORE_BACKGROUND] = 4 };
+static const int64_t class_factor[STORE_CLASSES] = {
+    [STORE_CALLBACK] = 1, [STORE_API] = 2, [STORE_BACKGROUND] = 4
+};
 
 void store_job_init(struct store_job *job, struct env *env, struct mint *mint, unsigned ids)
 {
     assert(ids == 0 || mint);
-    *job = (struct store_job){ .now_ms = env_now_ms(env), .ids_count = ids };
+    *job = (struct store_job) { .now_ms = env_now_ms(env), .ids_count = ids };
     if (ids)
         job->first_id = mint_ids(mint, ids);
     list_init(&job->link);
@@ -42,7 +46,7 @@ static int64_t sum(const int64_t v[STORE_CLASSES])
 static bool reserve(struct store *s, const struct store_job *job, struct err_info *info)
 {
     enum store_class c = job->class;
-    int64_t          bytes = job_bytes(job);
+    int64_t bytes = job_bytes(job);
     if (store_refuses(s, info))
         return false;
     pthread_mutex_lock(&s->lock);
@@ -111,8 +115,9 @@ static void take_batch(struct store *s, struct batch *b, size_t max)
     b->n = 0;
     for (int line; b->n < max && (line = next_line(s)) >= 0;) {
         struct store_job *job = container_of(s->queue[line].next, struct store_job, link);
-        int64_t           expect = s->rule_us[job->class];
-        if (b->n > 0 && (job->alone || bytes + job_bytes(job) > BATCH_BYTES || us + expect > BATCH_US))
+        int64_t expect = s->rule_us[job->class];
+        if (b->n > 0 &&
+            (job->alone || bytes + job_bytes(job) > BATCH_BYTES || us + expect > BATCH_US))
             break;
         list_remove(&job->link);
         s->queued[line]--;
@@ -120,15 +125,18 @@ static void take_batch(struct store *s, struct batch *b, size_t max)
         s->used[line] += expect * class_factor[line];
         bytes += job_bytes(job);
         us += expect;
-        b->slots[b->n++] = (struct slot){
-            .job = job, .fate = FATE_WAITING, .class = job->class, .expect_us = expect, .bytes = job_bytes(job)
-        };
+        b->slots[b->n++] = (struct slot) { .job = job,
+                                           .fate = FATE_WAITING,
+                                           .class = job->class,
+                                           .expect_us = expect,
+                                           .bytes = job_bytes(job) };
         if (job->alone)
             break;
     }
 }
 
-/* Under the lock: corrects the clocks by what the rules really took, gives places back, queues what runs again. */
+/* Under the lock: corrects the clocks by what the rules really took, gives places back, queues what
+ * runs again. */
 static void settle_batch(struct store *s, struct batch *b)
 {
     for (size_t i = b->n; i-- > 0;) {
@@ -214,20 +222,21 @@ void store_probe_later(struct store *s)
     s->probe_us = env_mono_us(s->env) + PROBE_MS * 1000;
 }
 
-/* A small write that must reach the disk, after a look at the room there is: a page may still fit where a batch does not. */
+/* A small write that must reach the disk, after a look at the room there is: a page may still fit
+ * where a batch does not. */
 void store_probe(struct store *s)
 {
     SQL(probe, "UPDATE schema_migration SET applied_time = applied_time");
     const struct store_driver *d = s->driver;
-    struct err_info            info = { 0 };
+    struct err_info info = { 0 };
     if (!s->full || env_mono_us(s->env) < s->probe_us)
         return;
     store_probe_later(s);
     if (d->free_bytes && d->free_bytes(str_of(s->path)) < PROBE_BYTES)
         return;
-    bool         row = false;
+    bool row = false;
     struct stmt *stmt = NULL;
-    enum err     e = d->begin(s->writer, true, &info);
+    enum err e = d->begin(s->writer, true, &info);
     if (!e && !(stmt = d->prepare(s->writer, &probe, &info)))
         e = info.err;
     if (!e) {
@@ -256,9 +265,9 @@ void store_direct(struct store *s, struct store_job *job)
     if (s->full)
         store_probe(s);
     enum store_class class = job->class;
-    int64_t          bytes = job_bytes(job);
+    int64_t bytes = job_bytes(job);
     b->n = 1;
-    b->slots[0] = (struct slot){ .job = job, .class = class, .bytes = bytes };
+    b->slots[0] = (struct slot) { .job = job, .class = class, .bytes = bytes };
     do {
         b->slots[0].fate = FATE_WAITING;
         batch_run(s, b);
@@ -276,7 +285,7 @@ static void prepare_job(struct store_job *job)
     assert(job->name);
     job->tries = 0;
     job->waiter = NULL;
-    job->info = (struct err_info){ 0 };
+    job->info = (struct err_info) { 0 };
 }
 
 static void hand_in(struct store *s, struct store_job *job)
@@ -299,7 +308,7 @@ void store_submit(struct store *s, struct store_job *job)
 
 struct waiter {
     sem_t sem;
-    bool  told;
+    bool told;
 };
 
 void waiter_wake(struct store *s, void *waiter)
@@ -340,7 +349,8 @@ enum store_outcome store_run(struct store *s, struct store_job *job, struct err_
 {
     env_effect(s->env, EFFECT_STORE);
     enum store_outcome outcome = run_once(s, job, info);
-    for (int i = 0; i < UNKNOWN_TRIES && outcome == STORE_UNKNOWN && s->driver->settles_unknown; i++) {
+    for (int i = 0; i < UNKNOWN_TRIES && outcome == STORE_UNKNOWN && s->driver->settles_unknown;
+         i++) {
         outcome = run_once(s, job, info);
         if (outcome == STORE_BUSY) /* the lost one may still have happened */
             outcome = STORE_UNKNOWN;

@@ -1,5 +1,6 @@
-/* read.c -- snapshots. Every thread that reads has its own connection, made at its first read and closed with the thread or
- * the store. A snapshot that is held long keeps the log from starting again (systems.md F7), so old ones are reported. */
+/* read.c -- snapshots. Every thread that reads has its own connection, made at its first read and
+ * closed with the thread or the store. A snapshot that is held long keeps the log from starting
+ * again (systems.md F7), so old ones are reported. */
 #include "store/internal.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@ static void reader_close(struct reader *r, bool clean)
 static void on_thread_end(void *reader)
 {
     struct reader *r = reader;
-    struct store  *s = r->store;
+    struct store *s = r->store;
     pthread_mutex_lock(&s->readers_lock);
     reader_close(r, true);
     pthread_mutex_unlock(&s->readers_lock);
@@ -57,7 +58,9 @@ static struct reader *my_reader(struct store *s, struct err_info *info)
         abort();
     r->store = s;
     r->conn = conn;
-    r->tx = (struct tx){ .store = s, .driver = s->driver, .conn = conn, .arena = arena_new(READ_ARENA) };
+    r->tx = (struct tx) {
+        .store = s, .driver = s->driver, .conn = conn, .arena = arena_new(READ_ARENA)
+    };
     pthread_mutex_lock(&s->readers_lock);
     list_append(&s->readers, &r->link);
     pthread_mutex_unlock(&s->readers_lock);
@@ -101,7 +104,7 @@ enum err store_read(struct store *s, unsigned slot, const char *name, store_rule
     struct err_info mine = { 0 };
     env_effect(s->env, EFFECT_STORE);
     struct reader *r = my_reader(s, &mine);
-    enum err       e;
+    enum err e;
     if (!r)
         e = mine.err;
     else if (r->running)
@@ -119,7 +122,8 @@ enum err store_read(struct store *s, unsigned slot, const char *name, store_rule
     return e;
 }
 
-/* In inline mode all flows share one thread and yield between their reads, so each read has its own snapshot. */
+/* In inline mode all flows share one thread and yield between their reads, so each read has its own
+ * snapshot. */
 void store_reads_begin(struct store *s)
 {
     struct reader *r = s->o.inline_mode ? NULL : my_reader(s, NULL);

@@ -1,19 +1,20 @@
 /* tx.c -- what a rule calls: its time and ids, statements, wakes.
  *
- * After an error of the database other than a taken key nothing more reaches the database in this try: SQLite may have
- * rolled back the whole transaction silently, and the next statement would then commit by itself (systems.md F1). */
+ * After an error of the database other than a taken key nothing more reaches the database in this
+ * try: SQLite may have rolled back the whole transaction silently, and the next statement would
+ * then commit by itself (systems.md F1). */
 #include "store/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 struct query {
-    struct tx        *tx;
+    struct tx *tx;
     const struct sql *sql;
-    struct stmt      *stmt; /* NULL: there was trouble before it */
-    int               bound;
-    bool              started, finished;
-    struct query     *next; /* open ones */
+    struct stmt *stmt; /* NULL: there was trouble before it */
+    int bound;
+    bool started, finished;
+    struct query *next; /* open ones */
 };
 
 void tx_start(struct tx *tx, struct store_job *job, int64_t now_ms)
@@ -68,7 +69,7 @@ void tx_after_commit(struct tx *tx, enum store_wake wake, int64_t id)
         if (!tx->wakes)
             abort();
     }
-    tx->wakes[tx->wakes_n++] = (struct store_waked){ .wake = wake, .id = id };
+    tx->wakes[tx->wakes_n++] = (struct store_waked) { .wake = wake, .id = id };
 }
 
 static enum err trouble(struct tx *tx, enum err e, const struct err_info *info)
@@ -158,9 +159,9 @@ void query_end(struct query *q)
 
 static enum err query_step(struct query *q, bool *ret_row, struct err_info *info)
 {
-    struct tx      *tx = q->tx;
+    struct tx *tx = q->tx;
     struct err_info mine = { 0 };
-    enum err        e;
+    enum err e;
     if (tx->trouble) {
         if (info)
             *info = tx->trouble_info;
@@ -200,7 +201,7 @@ enum err query_run(struct query *q, int64_t *ret_changed, struct err_info *info)
         struct err_info mine = { 0 };
         trouble(q->tx, err_internal(&mine, "%s writes in a read", q->sql->name), &mine);
     }
-    bool     row = true;
+    bool row = true;
     enum err e = ERR_OK;
     while (!e && row)
         e = query_step(q, &row, info);

@@ -1,8 +1,10 @@
-/* driver.c -- SQLite as a store: WAL, synchronous=FULL, one writer connection per file, readers beside it.
+/* driver.c -- SQLite as a store: WAL, synchronous=FULL, one writer connection per file, readers
+ * beside it.
  *
- * The settings are measured (study/systems.md): temp_store=MEMORY because statement journals on disk cost a fifth and fail
- * with the temp folder (F27); cache_spill=OFF so that nothing is written before COMMIT (F1); automatic checkpoints off
- * because they stall commits (F7). Connections are NOMUTEX: each belongs to one thread at a time. */
+ * The settings are measured (study/systems.md): temp_store=MEMORY because statement journals on
+ * disk cost a fifth and fail with the temp folder (F27); cache_spill=OFF so that nothing is written
+ * before COMMIT (F1); automatic checkpoints off because they stall commits (F7). Connections are
+ * NOMUTEX: each belongs to one thread at a time. */
 #include "store/sqlite/sqlite.h"
 
 #include <assert.h>
@@ -16,15 +18,16 @@
 #include "base/arena.h"
 #include "base/killpoint.h"
 
-#define BUSY_STEP_NS    500000 /* SQLite's own handler sleeps up to 100 ms and starves one side (F23) */
-#define BUSY_TRIES      4000   /* 2 s */
+#define BUSY_STEP_NS                                                                               \
+    500000 /* SQLite's own handler sleeps up to 100 ms and starves one side (F23) */
+#define BUSY_TRIES      4000 /* 2 s */
 #define CACHE_BYTES     (12 << 20)
 #define CACHE_READER_KB 1024
 
 struct stmt {
-    sqlite3_stmt     *s;
+    sqlite3_stmt *s;
     const struct sql *sql;
-    struct conn      *conn;
+    struct conn *conn;
 };
 
 /* Statements the connection itself needs. */
@@ -39,12 +42,13 @@ static const struct sql own_sql[OWNS] = {
 };
 
 struct conn {
-    sqlite3     *db;
+    sqlite3 *db;
     enum conn_use use;
-    int64_t      wal_frames;
+    int64_t wal_frames;
     struct stmt *own[OWNS];
-    struct stmt **kept; /* open addressing by the address of the struct sql; capacity is a power of two */
-    size_t       kept_cap, kept_n;
+    struct stmt *
+        *kept; /* open addressing by the address of the struct sql; capacity is a power of two */
+    size_t kept_cap, kept_n;
 };
 
 static enum err error_of(int rc)
@@ -86,7 +90,7 @@ static int on_busy(void *arg, int count)
     (void)arg;
     if (count >= BUSY_TRIES)
         return 0;
-    nanosleep(&(struct timespec){ .tv_nsec = BUSY_STEP_NS }, NULL);
+    nanosleep(&(struct timespec) { .tv_nsec = BUSY_STEP_NS }, NULL);
     return 1;
 }
 
@@ -137,15 +141,17 @@ static enum err set_up(struct conn *c, const struct store_options *o, struct err
         sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 
     int64_t cache = o->cache_bytes ? o->cache_bytes : CACHE_BYTES;
-    char    text[512];
+    char text[512];
     snprintf(text, sizeof text,
-             "PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous=%s; PRAGMA temp_store=MEMORY;"
+             "PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous=%s; PRAGMA "
+             "temp_store=MEMORY;"
              "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-%lld; PRAGMA cache_spill=OFF;"
              "PRAGMA trusted_schema=OFF; PRAGMA query_only=%s; SELECT count(*) FROM sqlite_schema;",
              SQLITE_PAGE_BYTES, mutation_on(MUTATION_SYNC_OFF) ? "OFF" : "FULL",
              (long long)(c->use == CONN_WRITER ? cache / 1024 : CACHE_READER_KB),
              c->use == CONN_READER ? "ON" : "OFF");
-    /* The SELECT opens the log: a connection that has never read checkpoints nothing and says OK (F7). */
+    /* The SELECT opens the log: a connection that has never read checkpoints nothing and says OK
+     * (F7). */
     enum err e = script(c, str_of(text), info);
     /* After the pragmas: setting wal_autocheckpoint replaces the hook. */
     sqlite3_wal_hook(c->db, on_wal, c);
@@ -175,9 +181,9 @@ static enum err conn_open(const struct store_options *o, struct str path, enum c
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure_library);
 
-    ARENA_AUTO  a = arena_new(512);
+    ARENA_AUTO a = arena_new(512);
     const char *name = str_cstr(a, path);
-    enum err    e = sqlite_check_file_system(name, info);
+    enum err e = sqlite_check_file_system(name, info);
     if (e)
         return e;
     if (use == CONN_WRITER)
@@ -190,7 +196,8 @@ static enum err conn_open(const struct store_options *o, struct str path, enum c
     if (!c)
         abort();
     c->use = use;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (use == CONN_WRITER ? SQLITE_OPEN_CREATE : 0);
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (use == CONN_WRITER ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(name, &c->db, flags, vfs);
     if (rc == SQLITE_OK)
         e = set_up(c, o, info);
@@ -219,7 +226,7 @@ static size_t place_of(const struct conn *c, const struct sql *sql)
 static void grow(struct conn *c)
 {
     struct stmt **old = c->kept;
-    size_t        old_cap = c->kept_cap;
+    size_t old_cap = c->kept_cap;
     c->kept_cap = old_cap ? old_cap * 2 : 64;
     c->kept = calloc(c->kept_cap, sizeof *c->kept);
     if (!c->kept)
@@ -247,7 +254,7 @@ static struct stmt *prepare(struct conn *c, const struct sql *sql, struct err_in
     struct stmt *stmt = malloc(sizeof *stmt);
     if (!stmt)
         abort();
-    *stmt = (struct stmt){ .s = s, .sql = sql, .conn = c };
+    *stmt = (struct stmt) { .s = s, .sql = sql, .conn = c };
     c->kept[i] = stmt;
     c->kept_n++;
     return stmt;
@@ -310,7 +317,7 @@ static bool column_null(struct stmt *s, int i)
 static struct str column_bytes(struct stmt *s, int i)
 {
     const char *p = sqlite3_column_blob(s->s, i);
-    return (struct str){ p ? p : "", (size_t)sqlite3_column_bytes(s->s, i) };
+    return (struct str) { p ? p : "", (size_t)sqlite3_column_bytes(s->s, i) };
 }
 
 /* ---- transactions ---- */
@@ -323,7 +330,7 @@ static enum err own_step(struct conn *c, enum own which, struct err_info *info)
         if (!c->own[which])
             return err_set(info, why.err, "%s", why.text);
     }
-    bool     row;
+    bool row;
     enum err e = step(c->own[which], &row, info);
     reset(c->own[which]);
     return e;
@@ -381,9 +388,11 @@ static int64_t wal_frames(struct conn *c)
     return c->wal_frames;
 }
 
-/* PASSIVE in both cases: it never waits for readers. When nothing is left and no reader holds the log, the next commit
- * starts it from the front again; it is never truncated in operation, because appending syncs cost twice (F7). */
-static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_frames_left, struct err_info *info)
+/* PASSIVE in both cases: it never waits for readers. When nothing is left and no reader holds the
+ * log, the next commit starts it from the front again; it is never truncated in operation, because
+ * appending syncs cost twice (F7). */
+static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_frames_left,
+                           struct err_info *info)
 {
     (void)inline_now;
     int frames = 0, copied = 0;
@@ -394,8 +403,9 @@ static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_frames_
     return ERR_OK;
 }
 
-/* STRICT refuses BIGINT and would be the only guard against '12abc' in a number; an INTEGER PRIMARY KEY is the row itself.
- * Amounts are bounded so that refunding + refunded + ? cannot overflow (F24). */
+/* STRICT refuses BIGINT and would be the only guard against '12abc' in a number; an INTEGER PRIMARY
+ * KEY is the row itself. Amounts are bounded so that refunding + refunded + ? cannot overflow
+ * (F24). */
 static const char *const types[] = {
     "id",         "INTEGER PRIMARY KEY",
     "int",        "INTEGER",

@@ -1,4 +1,5 @@
-/* sqlite.h -- what the files of the SQLite driver share. sqlite3.h is included in this folder only. */
+/* sqlite.h -- what the files of the SQLite driver share. sqlite3.h is included in this folder only.
+ */
 #ifndef FENPAY_SQLITE_H
 #define FENPAY_SQLITE_H
 
@@ -8,14 +9,16 @@
 
 #define SQLITE_PAGE_BYTES 4096
 
-/* The name of a VFS that stands on `base` (NULL: the default one), gathers the writes to the log and starts the
- * write-back of checkpointed pages early (vfs.c). Registered on first use and kept for ever. NULL: no such base. */
+/* The name of a VFS that stands on `base` (NULL: the default one), gathers the writes to the log
+ * and starts the write-back of checkpointed pages early (vfs.c). Registered on first use and kept
+ * for ever. NULL: no such base. */
 const char *sqlite_vfs(const char *base);
 
-/* ERR_DENIED when `path` lies on a network file system, where neither locks nor shared memory can be trusted. */
+/* ERR_DENIED when `path` lies on a network file system, where neither locks nor shared memory can
+ * be trusted. */
 enum err sqlite_check_file_system(const char *path, struct err_info *info);
 
 enum err sqlite_owner_lock(struct str path, int *ret_fd, struct err_info *info);
-int64_t  sqlite_free_bytes(struct str path);
+int64_t sqlite_free_bytes(struct str path);
 
 #endif
