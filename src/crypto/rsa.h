@@ -15,7 +15,7 @@ struct rsa_key;
 
 /* PEM: PKCS#8 or PKCS#1 private keys, SPKI or PKCS#1 public keys. Anything below 1024 bits is
  * refused unless rsa_allow_short_keys was called (simulator and tests). Passphrases are not
- * supported. */
+ * supported. A key is checked before it is given out (3 ms), a private one by signing. */
 enum err rsa_private_from_pem(struct str pem, struct rsa_key **ret, struct err_info *info);
 enum err rsa_public_from_pem(struct str pem, struct rsa_key **ret, struct err_info *info);
 enum err rsa_generate(int bits, struct rsa_key **ret, struct err_info *info);
@@ -25,12 +25,13 @@ void rsa_unref(struct rsa_key *key); /* NULL is fine */
 void rsa_allow_short_keys(void);
 
 int rsa_bits(const struct rsa_key *key);
-bool rsa_same_public(const struct rsa_key *a,
-                     const struct rsa_key *b); /* the private key belongs to the public one */
+/* The private key belongs to the public one. */
+bool rsa_same_public(const struct rsa_key *a, const struct rsa_key *b);
+/* PKCS#8; the key must be private. */
 struct str rsa_private_pem(struct arena *a, const struct rsa_key *key);
 struct str rsa_public_pem(struct arena *a, const struct rsa_key *key);
 
-/* Signature as raw bytes. */
+/* Signature as raw bytes. ERR_INVALID: the key is not private. */
 enum err rsa_sign(struct rsa_key *key, struct str message, struct arena *a, struct str *ret,
                   struct err_info *info);
 /* ERR_DENIED: does not verify (whatever the reason: length, padding, digest). */
@@ -39,7 +40,8 @@ enum err rsa_verify(struct rsa_key *key, struct str message, struct str signatur
 enum err rsa_verify_parts(struct rsa_key *key, const struct str parts[], size_t n,
                           struct str signature);
 
-/* RSAES-OAEP with SHA-1 (sensitive fields). */
+/* RSAES-OAEP with SHA-1 (sensitive fields). ERR_INVALID: too long for the key. ERR_DENIED: not
+ * encrypted for this key, whatever the reason. */
 enum err rsa_oaep_encrypt(struct rsa_key *key, struct str plain, struct arena *a, struct str *ret,
                           struct err_info *info);
 enum err rsa_oaep_decrypt(struct rsa_key *key, struct str cipher, struct arena *a, struct str *ret,

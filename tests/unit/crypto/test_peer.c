@@ -190,6 +190,25 @@ static void foreign_keys_are_refused(void **state)
     refuse(a, "openssl genrsa -out short.pem 768", "short.pem", true, "768 bits");
 }
 
+/* Exponent 1 would make every message its own signature; a modulus with one wrong character never
+ * verifies anything. */
+static void broken_keys_are_refused(void **state)
+{
+    (void)state;
+    ARENA_AUTO a = arena_new(65536);
+    refuse(a,
+           "{ printf 'asn1=SEQUENCE:k\\n[k]\\nn=INTEGER:0x'; openssl rsa -in key.pem -noout "
+           "-modulus | "
+           "sed s/Modulus=//; echo e=INTEGER:1; } >e1.conf && "
+           "openssl asn1parse -genconf e1.conf -noout -out e1.der && "
+           "{ echo '-----BEGIN RSA PUBLIC KEY-----'; openssl base64 -in e1.der; "
+           "echo '-----END RSA PUBLIC KEY-----'; } >e1.pem",
+           "e1.pem", false, "broken");
+    refuse(a,
+           "awk 'NR == 3 { $0 = (/^A/ ? \"B\" : \"A\") substr($0, 2) } 1' key-pkcs1.pem >typo.pem",
+           "typo.pem", true, "broken");
+}
+
 static void certificates_read_as_openssl_made_them(void **state)
 {
     (void)state;
@@ -249,6 +268,7 @@ int main(void)
         cmocka_unit_test(oaep_both_ways_and_nothing_else),
         cmocka_unit_test(other_signature_schemes_are_denied),
         cmocka_unit_test(foreign_keys_are_refused),
+        cmocka_unit_test(broken_keys_are_refused),
         cmocka_unit_test(certificates_read_as_openssl_made_them),
         cmocka_unit_test(openssl_accepts_the_certificates_we_make),
     };
