@@ -20,8 +20,7 @@ static size_t cut_length(const char *s, size_t max)
 
 /* Text and field are made aside first, because they may quote what `info` holds now ("reading x:
  * %s", info->text). */
-static void fill(struct err_info *info, enum err e, const char *field, const char *format,
-                 va_list args)
+void err_fill(struct err_info *info, enum err e, const char *field, const char *format, ...)
 {
     if (!info)
         return;
@@ -29,29 +28,14 @@ static void fill(struct err_info *info, enum err e, const char *field, const cha
     struct err_info made = { .err = e };
     char
         text[sizeof(made.text) + 4]; /* one whole sequence more, so that the cut can see a border */
+    va_list args;
+    va_start(args, format);
     if (vsnprintf(text, sizeof(text), format, args) < 0)
         text[0] = '\0';
+    va_end(args);
     memcpy(made.text, text, cut_length(text, sizeof(made.text) - 1));
     memcpy(made.field, field, cut_length(field, sizeof(made.field) - 1));
     *info = made;
-}
-
-enum err err_set(struct err_info *info, enum err e, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fill(info, e, "", format, args);
-    va_end(args);
-    return e;
-}
-
-enum err err_field(struct err_info *info, enum err e, const char *field, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fill(info, e, field, format, args);
-    va_end(args);
-    return e;
 }
 
 const char *err_name(enum err e)

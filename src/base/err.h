@@ -30,11 +30,19 @@ struct err_info {
     char     text[320];
 };
 
-/* Sets `info` (field = "") and returns `e`, so that failing is one line. Text that is too long is cut at a UTF-8 border. */
-enum err err_set(struct err_info *info, enum err e, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Sets `info` (field = "") and gives `e`, so that failing is one line. Text that is too long is cut at a UTF-8 border.
+ * Macros, so that the compiler sees that what comes out is not ERR_OK and does not warn about outputs left alone. */
+#define err_set(info, e, ...) err_field(info, e, "", __VA_ARGS__)
 
 /* The same, naming the field of the input. */
-enum err err_field(struct err_info *info, enum err e, const char *field, const char *format, ...)
+#define err_field(info, e, field, ...)                   \
+    __extension__({                                      \
+        enum err err_is_ = (e);                          \
+        err_fill((info), err_is_, (field), __VA_ARGS__); \
+        err_is_;                                         \
+    })
+
+void err_fill(struct err_info *info, enum err e, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 #define err_internal(info, ...) err_set(info, ERR_INTERNAL, __VA_ARGS__)
