@@ -41,6 +41,10 @@ static void cut(struct conn *c)
         say(c->loop->server, c->fd,
             "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     }
+    if (c->state == CONN_SENDING) { /* what the peer does not take must not stay in the kernel */
+        struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    }
     shutdown(c->fd, SHUT_RDWR);
     atomic_fetch_sub(&c->loop->server->connections, 1);
     conn_move(c, CONN_SHUT, c->loop->now_us);
@@ -112,7 +116,7 @@ static bool shed(struct loop *l)
         if (list_empty(&l->conns[order[i]]))
             continue;
         cut(container_of(l->conns[order[i]].next, struct conn, node));
-        server_metrics_shed(l->server->metrics);
+        server_metrics_refused(l->server->metrics, "oldest idle");
         return true;
     }
     return false;
@@ -141,7 +145,7 @@ static void refuse(struct conn *c, const char *why)
     close(c->fd);
     LOG(s->env->log, LOG_DEBUG, "http.connection_refused", log_cstr("listener", s->name),
         log_cstr("peer", c->peer), log_cstr("why", why));
-    server_metrics_shed(s->metrics);
+    server_metrics_refused(s->metrics, why);
     free(c);
 }
 
@@ -159,7 +163,7 @@ static void admit(struct loop *l, int fd, const struct sockaddr_storage *from, s
     if (atomic_load(&s->connections) >= s->o.connections_max && !shed(l))
         return refuse(c, "full");
     if (s->peers && !peers_enter(s->peers, &c->address))
-        return refuse(c, "too many from this address");
+        return refuse(c, "address");
 
     atomic_fetch_add(&s->connections, 1);
     server_metrics_connections(s->metrics, 1);

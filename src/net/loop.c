@@ -158,11 +158,11 @@ static void *run(void *arg)
             l->accept_after_us = 0;
         finish_run(l);
         finish_deadlines(l);
-        int64_t next_us = conn_sweep(l);
         if (atomic_load(&s->quiescing) && close_down(l))
             break;
         MHD_run(l->mhd);
         turn_end(l);
+        int64_t next_us = conn_sweep(l); /* after MHD_run, which moves connections on */
 
         struct pollfd fds[] = {
             { .fd = l->wake_fd, .events = POLLIN },

@@ -207,6 +207,6 @@ struct server_metrics *server_metrics_new(struct http_server *s);
 void                   server_metrics_free(struct server_metrics *m);
 void                   server_metrics_request(struct server_metrics *m, const struct route *route, int status, int64_t took_us);
 void                   server_metrics_connections(struct server_metrics *m, int change);
-void                   server_metrics_shed(struct server_metrics *m);
+void                   server_metrics_refused(struct server_metrics *m, const char *reason);
 
 #endif

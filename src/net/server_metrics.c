@@ -20,7 +20,7 @@ struct route_metrics {
 
 struct server_metrics {
     struct http_server *server;
-    struct metric *connections, *shed;
+    struct metric *connections;
     size_t routes;
     struct route_metrics
         *route; /* by the route's place in the caller's table; the last one: none fits */
@@ -37,7 +37,6 @@ struct server_metrics *server_metrics_new(struct http_server *s)
     if (!m->route)
         abort();
     m->connections = metrics_get(s->env->metrics, "fenpay_http_connections", s->name);
-    m->shed = metrics_get(s->env->metrics, "fenpay_http_shed_total", s->name);
     return m;
 }
 
@@ -83,7 +82,7 @@ void server_metrics_request(struct server_metrics *m, const struct route *route,
     if (c < CODES - 1 && codes[c])
         snprintf(code, sizeof(code), ",%d", codes[c]);
     metric_add(series(m, &r->requests[c], "fenpay_http_requests_total", route, code), 1);
-    metric_observe_us(series(m, &r->seconds, "fenpay_http_seconds", route, ""), took_us);
+    metric_observe_us(series(m, &r->seconds, "fenpay_http_request_seconds", route, ""), took_us);
 }
 
 void server_metrics_connections(struct server_metrics *m, int change)
@@ -91,7 +90,10 @@ void server_metrics_connections(struct server_metrics *m, int change)
     metric_add(m->connections, change);
 }
 
-void server_metrics_shed(struct server_metrics *m)
+/* Rare, hence looked up each time. */
+void server_metrics_refused(struct server_metrics *m, const char *reason)
 {
-    metric_add(m->shed, 1);
+    ARENA_AUTO a = arena_new(256);
+    struct str labels = str_printf(a, "%s,%s", m->server->name, reason);
+    metric_add(metrics_get(m->server->env->metrics, "fenpay_http_refused_total", labels.p), 1);
 }
