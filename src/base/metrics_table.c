@@ -38,6 +38,11 @@ const struct metric_def metrics_table[] = {
     { "fenpay_callback_delay_seconds", METRIC_HISTOGRAM, "account",
       "From payment at the channel to its callback" },
 
+    { "fenpay_events_published_total", METRIC_COUNTER, NULL, "Events published" },
+    { "fenpay_events_parked_total", METRIC_COUNTER, NULL,
+      "Events of a type this program does not know: must stay 0" },
+    { "fenpay_event_publish_delay_seconds", METRIC_HISTOGRAM, NULL,
+      "From the rule that emitted an event to its effects" },
     { "fenpay_outbox_backlog", METRIC_GAUGE, NULL, "Events not yet taken by every target" },
     { "fenpay_outbox_oldest_seconds", METRIC_GAUGE, NULL, "Age of the oldest of them" },
     { "fenpay_deliveries_total", METRIC_COUNTER, "target,outcome", "Deliveries of events" },

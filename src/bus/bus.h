@@ -13,6 +13,7 @@
 /* An in-process consumer: its effect runs in the rule that also inserts (consumer, event). It may take up to CONSUMER_IDS ids of the tx. An
  * error undoes its effect and schedules it again. Lasting effects carry their own permanent key besides. */
 #define CONSUMER_IDS 6
+#define CONSUMERS_MAX 16
 struct consumer {
     const char *name;
     unsigned    types; /* EVENT_BIT(…) */
@@ -31,7 +32,11 @@ struct bus_options {
     struct str             master_key; /* decrypts webhook secrets */
     bool                   webhook_private; /* private addresses allowed (dev, tests) */
     unsigned               webhook_workers; /* 4 */
+    /* In the rule that gives a delivery up; may take BUS_DEAD_IDS ids. The bus stands below incidents, so whoever makes it says what follows. */
+    enum err (*on_dead)(struct tx *tx, const struct event *event, struct str target, struct str error, void *ctx, struct err_info *info);
+    void *on_dead_ctx;
 };
+#define BUS_DEAD_IDS 2
 
 struct bus;
 
@@ -48,7 +53,19 @@ enum err bus_deliver_turn(struct bus *bus, size_t *ret_done, struct err_info *in
 /* The feed of one caller (0: all), in publish order, after `seq`. *ret_last_seq of the rows given. */
 enum err feed_read(struct tx *tx, int64_t caller, int64_t after_seq, size_t limit, struct event *ret, int64_t *ret_seqs, size_t *ret_n, struct err_info *info);
 enum err event_read(struct tx *tx, int64_t event_id, struct event *ret, struct err_info *info);
+/* The events emitted with the journal row `first_id`: an event's id follows its move's closely, so no index is needed. */
 enum err events_of(struct tx *tx, int64_t subject_id, int64_t first_id, struct event *ret, size_t max, size_t *ret_n, struct err_info *info);
+/* What became of one (event, target): "webhook:<id>", "consumer:<name>", or "consumer:*" for a replay to all of them. Pinned in bus_sql.c. */
+enum delivery_state { DELIVERY_PENDING = 0, DELIVERY_DONE = 1, DELIVERY_DEAD = 2 };
+struct delivery {
+    int64_t             event_id;
+    struct str          target;
+    enum delivery_state state;
+    int64_t             tries, next_ms, lease_until_ms, version, create_ms, update_ms;
+    struct str          last_error;
+};
+enum err deliveries_of(struct tx *tx, int64_t event_id, struct delivery *ret, size_t max, size_t *ret_n, struct err_info *info);
+
 /* In a rule: delivers it again to every webhook of its caller and to consumers that have not consumed it. */
 enum err event_replay(struct tx *tx, int64_t event_id, struct err_info *info);
 

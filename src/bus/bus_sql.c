@@ -287,7 +287,8 @@ enum err delivery_sql_insert(struct tx *tx, const struct delivery *d, struct err
 }
 
 #define DELIVERY_COLUMNS                                                                           \
-    "event_id, target, state, tries, next_time, lease_until, last_error, version, create_time"
+    "event_id, target, state, tries, next_time, lease_until, last_error, version, create_time, "   \
+    "update_time"
 
 static struct delivery delivery_from(struct query *q)
 {
@@ -301,6 +302,7 @@ static struct delivery delivery_from(struct query *q)
         .last_error = col_text(q, 6),
         .version = col_int(q, 7),
         .create_ms = col_int(q, 8),
+        .update_ms = col_int(q, 9),
     };
 }
 

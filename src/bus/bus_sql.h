@@ -41,16 +41,6 @@ enum err consumed_sql_insert(struct tx *tx, const char *consumer, int64_t event_
 
 /* ---- deliveries ---- */
 
-/* Persisted: pinned in bus_sql.c. */
-enum delivery_state { DELIVERY_PENDING = 0, DELIVERY_DONE = 1, DELIVERY_DEAD = 2 };
-
-struct delivery {
-    int64_t event_id;
-    struct str target;
-    enum delivery_state state;
-    int64_t tries, next_ms, lease_until_ms, version, create_ms;
-    struct str last_error;
-};
 enum err delivery_sql_insert(struct tx *tx, const struct delivery *d,
                              struct err_info *info); /* ERR_EXISTS */
 enum err delivery_sql_load(struct tx *tx, int64_t event_id, struct str target, struct delivery *ret,

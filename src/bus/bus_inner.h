@@ -1,0 +1,55 @@
+/* bus_inner.h -- the bus as its own files see it: bus.c (threads, feed, replay), local/local.c (the
+ * publishing rule), webhook/ (deliveries). */
+#ifndef FENPAY_BUS_INNER_H
+#define FENPAY_BUS_INNER_H
+
+#include "bus/bus_sql.h"
+
+#include <pthread.h>
+
+#define BUS_BATCH       128
+#define BUS_WORKERS_MAX 64
+#define BUS_TARGET_MAX  64
+#define BUS_SWEEP_MS                                                                               \
+    1000 /* a wake may be lost (another process wrote): nothing waits longer than this */
+#define CONSUMER_TARGET  "consumer:"
+#define WEBHOOK_TARGET   "webhook:"
+#define CONSUMERS_TARGET "consumer:*"
+
+struct bus {
+    struct bus_options o;
+    struct arena *arena; /* copies of the options' texts and consumers */
+    struct metric *published, *publish_delay, *parked;
+    struct metric *consumer_failed[CONSUMERS_MAX];
+
+    pthread_mutex_t lock;
+    pthread_cond_t outbox_wake, delivery_wake;
+    bool started, stopping, outbox_due, deliveries_due;
+    pthread_t threads[1 + BUS_WORKERS_MAX];
+    unsigned thread_count;
+
+    /* Under the lock: which targets are being served, and the one served last (the next turn begins
+     * behind it). */
+    char serving[BUS_WORKERS_MAX][BUS_TARGET_MAX + 1];
+    unsigned serving_count;
+    char served_last[BUS_TARGET_MAX + 1];
+};
+
+/* How many events one turn takes: each may need CONSUMER_IDS ids a consumer, and a rule has at most
+ * 1,024. */
+size_t bus_batch(const struct bus *bus);
+bool webhook_wants(const struct webhook *w, const struct event *event);
+/* Tells the delivery workers that something may be due. */
+void bus_wake_deliveries(struct bus *bus);
+
+/* ---- webhook/ ---- */
+#define DELIVERY_TRIES 16
+/* How long to wait after the n-th failed try (n from 1). */
+int64_t delivery_pause_ms(int64_t tries);
+
+/* POSTs one event; ERR_OK only for a 2xx. `*ret_unreachable`: nothing answered at all, further ones
+ * would wait for the same. */
+enum err webhook_post(struct bus *bus, struct arena *a, int64_t webhook_id, int64_t event_id,
+                      bool *ret_unreachable, struct err_info *info);
+
+#endif

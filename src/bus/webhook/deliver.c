@@ -1,0 +1,355 @@
+/* deliver.c -- deliveries: events on their way to one target each, under a lease, by a schedule, up
+ * to a death that hurts only that target.
+ *
+ * Targets are served round robin, and no target may hold more than half of the workers, so that one
+ * that hangs for 15 s leaves room for the others. A claim takes up to 16 deliveries of one target;
+ * when the target does not answer at all, the rest of the claim waits for the end of its lease,
+ * untried. A crash leaves the lease to run out. */
+#include "bus/bus_inner.h"
+
+#include "base/killpoint.h"
+#include "base/log.h"
+#include "base/metrics.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define CLAIM_MAX 16
+/* One claim at its slowest (16 answers of nearly 15 s) stays under it. */
+#define DELIVERY_LEASE_MS (5 * 60 * 1000)
+/* Of a target with so long a queue that its deliveries come round too seldom: those too old are
+ * given up at their next failure. */
+#define DELIVERY_AGE_MAX_MS (48LL * 60 * 60 * 1000)
+
+#define SECONDS(n) ((n)*1000LL)
+#define MINUTES(n) SECONDS((n)*60)
+#define HOURS(n)   MINUTES((n)*60)
+/* Pause after the n-th failed try; 16 tries in about 24 hours. */
+static const int64_t pauses[DELIVERY_TRIES - 1] = {
+    SECONDS(5), SECONDS(15), SECONDS(30), MINUTES(1),  MINUTES(2),
+    MINUTES(5), MINUTES(10), MINUTES(15), MINUTES(30), HOURS(1),
+    HOURS(2),   HOURS(3),    HOURS(4),    HOURS(6),    HOURS(7),
+};
+
+int64_t delivery_pause_ms(int64_t tries)
+{
+    assert(tries >= 1 && tries < DELIVERY_TRIES);
+    return pauses[tries - 1];
+}
+
+/* ---- which target next ---- */
+
+struct search {
+    struct bus *bus;
+    char after[BUS_TARGET_MAX + 1];
+    char found[BUS_TARGET_MAX + 1]; /* "" : nothing is due */
+};
+
+static void target_copy(char to[BUS_TARGET_MAX + 1], struct str target)
+{
+    assert(target.n <= BUS_TARGET_MAX);
+    memcpy(to, target.p, target.n);
+    to[target.n] = 0;
+}
+
+/* Under the lock. */
+static bool has_room(const struct bus *bus, struct str target)
+{
+    unsigned n = 0, most = bus->o.webhook_workers > 1 ? bus->o.webhook_workers / 2 : 1;
+    for (unsigned i = 0; i < bus->serving_count; i++)
+        n += str_eq(str_of(bus->serving[i]), target);
+    return n < most && bus->serving_count < BUS_WORKERS_MAX;
+}
+
+static enum err search_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct search *s = arg;
+    struct str target = str_of(s->after), start = target;
+    bool wrapped = start.n == 0;
+    struct delivery_due due;
+    size_t n;
+
+    s->found[0] = 0;
+    for (;;) {
+        enum err e = delivery_due_sql_target(tx, target, &target, info);
+        if (e == ERR_NOT_FOUND && !wrapped) {
+            wrapped = true;
+            target = STR_NONE;
+            continue;
+        }
+        if (e == ERR_NOT_FOUND || (!e && wrapped && start.n && str_cmp(target, start) > 0))
+            return ERR_OK;
+        if (!e)
+            e = delivery_due_sql_of(tx, target, tx_now_ms(tx), 1, &due, &n, info);
+        if (e)
+            return e;
+        pthread_mutex_lock(&s->bus->lock);
+        bool room = has_room(s->bus, target);
+        pthread_mutex_unlock(&s->bus->lock);
+        if (n && room) {
+            target_copy(s->found, target);
+            return ERR_OK;
+        }
+    }
+}
+
+/* Finds a target with something due and takes a worker's place at it. */
+static enum err take_target(struct bus *bus, char ret[BUS_TARGET_MAX + 1], struct err_info *info)
+{
+    struct search s = { .bus = bus };
+
+    pthread_mutex_lock(&bus->lock);
+    memcpy(s.after, bus->served_last, sizeof s.after);
+    pthread_mutex_unlock(&bus->lock);
+    enum err e = store_read(bus->o.store, 0, "delivery.search", search_rule, &s, info);
+    if (e)
+        return e;
+    if (!s.found[0])
+        return ERR_NOT_FOUND;
+
+    pthread_mutex_lock(&bus->lock);
+    bool room = has_room(bus, str_of(s.found));
+    memcpy(bus->served_last, s.found, sizeof s.found);
+    if (room)
+        memcpy(bus->serving[bus->serving_count++], s.found, sizeof s.found);
+    pthread_mutex_unlock(&bus->lock);
+    if (!room)
+        return ERR_BUSY;
+    memcpy(ret, s.found, sizeof s.found);
+    return ERR_OK;
+}
+
+static void leave_target(struct bus *bus, const char *target)
+{
+    pthread_mutex_lock(&bus->lock);
+    for (unsigned i = 0; i < bus->serving_count; i++)
+        if (strcmp(bus->serving[i], target) == 0) {
+            memcpy(bus->serving[i], bus->serving[--bus->serving_count], sizeof bus->serving[i]);
+            break;
+        }
+    pthread_mutex_unlock(&bus->lock);
+}
+
+/* ---- claiming ---- */
+
+struct claim {
+    struct str target;
+    struct delivery list[CLAIM_MAX]; /* their target is `target` */
+    size_t n;
+};
+
+static enum err claim_one(struct tx *tx, struct claim *c, const struct delivery_due *due,
+                          struct err_info *info)
+{
+    struct delivery d;
+    bool changed;
+    enum err e = delivery_sql_load(tx, due->event_id, c->target, &d, info);
+
+    if (e && e != ERR_NOT_FOUND)
+        return e;
+    bool stale = e || d.state != DELIVERY_PENDING || d.next_ms != due->due;
+    if ((e = delivery_due_sql_delete(tx, c->target, due->due, due->event_id, info)) || stale)
+        return e;
+
+    d.target = c->target;
+    d.lease_until_ms = d.next_ms = tx_now_ms(tx) + DELIVERY_LEASE_MS;
+    if ((e = delivery_sql_update(tx, &d, &changed, info)))
+        return e;
+    if (!changed)
+        return ERR_RETRY;
+    d.last_error = STR_NONE;
+    c->list[c->n++] = d;
+    return delivery_due_sql_insert(tx, c->target, d.next_ms, d.event_id, info);
+}
+
+static enum err claim_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct claim *c = arg;
+    struct delivery_due due[CLAIM_MAX];
+    size_t n;
+    enum err e = delivery_due_sql_of(tx, c->target, tx_now_ms(tx), CLAIM_MAX, due, &n, info);
+
+    c->n = 0;
+    for (size_t i = 0; i < n && !e; i++)
+        e = claim_one(tx, c, &due[i], info);
+    return e;
+}
+
+/* ---- the outcome ---- */
+
+struct outcome {
+    struct bus *bus;
+    struct delivery d;
+    struct str error; /* p NULL: delivered */
+    bool dead;        /* result */
+};
+
+static enum err bury(struct tx *tx, const struct bus *bus, const struct delivery *d,
+                     struct err_info *info)
+{
+    struct event event;
+    enum err e = outbox_sql_read(tx, d->event_id, &event, info);
+    if (e || !bus->o.on_dead)
+        return e;
+    return bus->o.on_dead(tx, &event, d->target, d->last_error, bus->o.on_dead_ctx, info);
+}
+
+/* Compare-and-set on the version that the claim left: somebody who took it over after the lease has
+ * the last word. */
+static enum err outcome_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct outcome *o = arg;
+    struct delivery d = o->d;
+    int64_t claimed = d.next_ms;
+    bool changed;
+    enum err e;
+
+    d.tries++;
+    d.lease_until_ms = 0;
+    d.last_error = o->error;
+    if (!o->error.p) {
+        d.state = DELIVERY_DONE;
+        d.next_ms = 0;
+    } else if (d.tries >= DELIVERY_TRIES || tx_now_ms(tx) - d.create_ms > DELIVERY_AGE_MAX_MS) {
+        d.state = DELIVERY_DEAD;
+        d.next_ms = DUE_NEVER;
+    } else {
+        d.next_ms = tx_now_ms(tx) + delivery_pause_ms(d.tries);
+    }
+    o->dead = d.state == DELIVERY_DEAD;
+
+    if ((e = delivery_sql_update(tx, &d, &changed, info)) || !changed)
+        return e;
+    if ((e = delivery_due_sql_delete(tx, d.target, claimed, d.event_id, info)))
+        return e;
+    if (d.state != DELIVERY_DONE &&
+        (e = delivery_due_sql_insert(tx, d.target, d.next_ms, d.event_id, info)))
+        return e;
+    return o->dead ? bury(tx, o->bus, &d, info) : ERR_OK;
+}
+
+static enum store_outcome run(struct bus *bus, const char *name, store_rule *rule, void *arg,
+                              unsigned ids, struct err_info *info)
+{
+    struct store_job job;
+    store_job_init(&job, bus->o.env, bus->o.mint, ids);
+    job.name = name;
+    job.class = STORE_BACKGROUND;
+    job.rule = rule;
+    job.arg = arg;
+    return store_run(bus->o.store, &job, info);
+}
+
+static enum err settle(struct bus *bus, const struct delivery *d, struct str error,
+                       struct err_info *info)
+{
+    struct outcome o = { .bus = bus, .d = *d, .error = error };
+
+    if (run(bus, "delivery.outcome", outcome_rule, &o, BUS_DEAD_IDS, info) != STORE_COMMITTED)
+        return ERR_BUSY; /* the lease runs out, and it is tried again */
+    kill_point("delivery.settled");
+    const char *how = !error.p ? "ok" : o.dead ? "dead" : "failed";
+    char labels[BUS_TARGET_MAX + 16];
+    snprintf(labels, sizeof labels, STR_FMT ",%s", STR_ARG(d->target), how);
+    metric_add(metrics_get(bus->o.env->metrics, "fenpay_deliveries_total", labels), 1);
+    if (error.p)
+        LOG(bus->o.env->log, o.dead ? LOG_ERROR : LOG_WARN, "bus.delivery_failed",
+            log_str("target", d->target), log_int("event", d->event_id),
+            log_int("tries", d->tries + 1), log_cstr("outcome", how), log_str("error", error));
+    return ERR_OK;
+}
+
+/* ---- in-process consumers, from their first failure on ---- */
+
+struct consume {
+    struct bus *bus;
+    struct delivery d;
+};
+
+static enum err consume_once(struct tx *tx, const struct consumer *c, const struct event *event,
+                             struct err_info *info)
+{
+    if (!(c->types & EVENT_BIT(event->type)))
+        return ERR_OK;
+    enum err e = consumed_sql_insert(tx, c->name, event->no.id, info);
+    return e == ERR_EXISTS ? ERR_OK : e ? e : c->consume(tx, event, c->ctx, info);
+}
+
+/* The mark, the consumed row and the effect together. "consumer:*" offers the event to all that
+ * have not had it. */
+static enum err consume_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct consume *k = arg;
+    struct outcome o = { .bus = k->bus, .d = k->d };
+    struct event event;
+    bool all = str_eq(k->d.target, STR(CONSUMERS_TARGET)), known = all;
+    enum err e = outcome_rule(tx, &o, info);
+
+    if (!e)
+        e = outbox_sql_read(tx, k->d.event_id, &event, info);
+    struct str name = str_sub(k->d.target, sizeof CONSUMER_TARGET - 1, k->d.target.n);
+    for (size_t i = 0; i < k->bus->o.consumer_count && !e; i++) {
+        const struct consumer *c = &k->bus->o.consumers[i];
+        if (!all && !str_eq(name, str_of(c->name)))
+            continue;
+        known = true;
+        e = consume_once(tx, c, &event, info);
+    }
+    return e || known ? e : err_set(info, ERR_NOT_FOUND, "there is no such consumer");
+}
+
+static enum err deliver_consumer(struct bus *bus, const struct delivery *d, struct err_info *info)
+{
+    struct consume k = { .bus = bus, .d = *d };
+    struct err_info why = { .err = ERR_OK };
+    enum store_outcome outcome =
+        run(bus, "delivery.consume", consume_rule, &k,
+            (unsigned)(CONSUMER_IDS * (bus->o.consumer_count ? bus->o.consumer_count : 1)), &why);
+
+    if (outcome == STORE_COMMITTED)
+        return ERR_OK;
+    if (outcome != STORE_REFUSED &&
+        why.err != ERR_RETRY) /* always losing a race is a failure, too */
+        return ERR_BUSY;
+    return settle(bus, d, str_of(why.text[0] ? why.text : err_name(why.err)), info);
+}
+
+static enum err deliver_webhook(struct bus *bus, const struct delivery *d, bool *ret_unreachable,
+                                struct err_info *info)
+{
+    ARENA_AUTO a = arena_new(4096);
+    struct err_info why = { .err = ERR_OK };
+    int64_t id = 0;
+
+    (void)str_int64(str_sub(d->target, sizeof WEBHOOK_TARGET - 1, d->target.n),
+                    &id); /* a strange target finds no webhook */
+    enum err e = webhook_post(bus, a, id, d->event_id, ret_unreachable, &why);
+    return settle(bus, d, e ? str_of(why.text[0] ? why.text : err_name(e)) : STR_NONE, info);
+}
+
+enum err bus_deliver_turn(struct bus *bus, size_t *ret_done, struct err_info *info)
+{
+    char target[BUS_TARGET_MAX + 1];
+    struct claim c = { .n = 0 };
+    enum err e = take_target(bus, target, info);
+
+    *ret_done = 0;
+    if (e)
+        return e == ERR_NOT_FOUND || e == ERR_BUSY ? ERR_OK : e;
+
+    c.target = str_of(target);
+    if (run(bus, "delivery.claim", claim_rule, &c, 0, info) != STORE_COMMITTED)
+        e = ERR_BUSY;
+    kill_point("delivery.claimed");
+
+    bool unreachable = false;
+    for (size_t i = 0; i < c.n && !e && !unreachable; i++) {
+        if (str_starts(c.target, STR(WEBHOOK_TARGET)))
+            e = deliver_webhook(bus, &c.list[i], &unreachable, info);
+        else
+            e = deliver_consumer(bus, &c.list[i], info);
+        *ret_done += !e;
+    }
+    leave_target(bus, target);
+    return e;
+}
