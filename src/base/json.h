@@ -44,7 +44,7 @@ enum err json_int(const struct json *value, int64_t *ret);
 struct json_out {
     struct buf *buf;
     unsigned    depth;
-    bool        comma[JSON_DEPTH_MAX];
+    bool        comma[JSON_DEPTH_MAX + 1]; /* by depth */
 };
 
 void json_out_init(struct json_out *o, struct buf *buf);

@@ -21,7 +21,7 @@ static void begin(struct json_out *o, char bracket)
 {
     separate(o);
     buf_add_char(o->buf, bracket);
-    assert(o->depth + 1 < JSON_DEPTH_MAX);
+    assert(o->depth < JSON_DEPTH_MAX);
     o->comma[++o->depth] = false;
 }
 

@@ -22,7 +22,7 @@ struct str {
 #define STR_INIT(literal) { "" literal, sizeof(literal) - 1 } /* for static initialisers */
 #define STR_NONE         ((struct str){ NULL, 0 })
 #define STR_FMT          "%.*s"
-#define STR_ARG(s)       (int)(s).n, (s).n ? (s).p : ""
+#define STR_ARG(s)       (int)(s).n, (s).n ? (s).p : "" /* looks at `s` three times */
 
 static inline struct str str_of(const char *cstr)
 {

@@ -1,0 +1,17 @@
+/* cfg_value.h -- single values of the configuration: their text, their units, their secrets.
+ * Private to cfg. */
+#ifndef FENPAY_CFG_VALUE_H
+#define FENPAY_CFG_VALUE_H
+
+#include "base/cfg.h"
+
+/* Reads `text` as `key` says into `*ret` (what enum cfg_type names; any type but SECTION, LIST,
+ * STR_LIST). The message in `info` says what is wrong with the value, without saying where; it
+ * never shows a secret. */
+enum err cfg_value(struct arena *a, const struct cfg_source *src, const struct cfg_key *key,
+                   struct str text, void *ret, struct err_info *info);
+
+/* " (did you mean 'x'?)" for the nearest of `names`, or "" when none is near. */
+struct str cfg_suggest(struct arena *a, struct str wrong, const struct str names[], size_t n);
+
+#endif
