@@ -41,6 +41,7 @@ struct client {
 struct exchange {
     struct arena *arena;
     bool maybe_sent;
+    bool headers_complete; /* libcurl 7.88 calls an answer that ends among its headers a success */
     struct buf body;
     struct http_header *headers;
     size_t header_count, header_bytes;
@@ -77,8 +78,11 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     x->header_bytes += size * n;
     if (str_starts(line, STR("HTTP/"))) {
         x->header_count = 0; /* what came before belonged to a 1xx answer */
+        x->headers_complete = false;
         return size * n;
     }
+    if (line.n == 0)
+        x->headers_complete = true;
     if (x->header_bytes > HEADER_BYTES_MAX || x->header_count == HEADERS_MAX) {
         x->own_trouble = "the answer has too many headers";
         return 0;
@@ -251,7 +255,9 @@ static void perform(CURL *curl, const struct http_call *call, struct arena *a,
 
     CURLcode code = curl_easy_perform(curl);
     curl_slist_free_all(pin);
-    if (code == CURLE_OK) {
+    if (code == CURLE_OK && !x.headers_complete)
+        x.own_trouble = "the answer ends among its headers";
+    if (code == CURLE_OK && x.headers_complete) {
         long status = 0;
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
         ret->outcome = HTTP_ANSWERED;
