@@ -11,6 +11,7 @@ const struct metric_def metrics_table[] = {
     { "fenpay_http_refused_total", METRIC_COUNTER, "listener,reason",
       "Connections and requests refused by limits" },
     { "fenpay_http_connections", METRIC_GAUGE, "listener", "Open connections" },
+    { "fenpay_long_polls", METRIC_GAUGE, NULL, "Requests waiting for a payment to change" },
 
     { "fenpay_channel_calls_total", METRIC_COUNTER, "account,call,outcome", "Calls to channels" },
     { "fenpay_channel_failures_total", METRIC_COUNTER, "account,call,class",

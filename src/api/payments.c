@@ -1,0 +1,272 @@
+/* payments.c -- /v1/payments: start, read (with long poll), sync, close. */
+#include "api/orders.h"
+#include "api/output.h"
+#include "api/waiters.h"
+#include "channel/registry.h"
+#include "core/payment/flow.h"
+
+#define WAIT_S_MAX 30
+
+struct payment_body {
+    struct str order_no, merchant_order_no, user_id, channel, account, method;
+    struct str payer, client_ip, return_url, request_id;
+    const struct order_body *order;
+};
+#define PAYMENT struct payment_body
+static const struct field payment_create_fields[] = {
+    INPUT_TEXT(PAYMENT, order_no, OPTIONAL, 1, 64, SET_ID),
+    INPUT_TEXT(PAYMENT, merchant_order_no, OPTIONAL, 1, 64, SET_ID),
+    INPUT_OBJECT(PAYMENT, order, OPTIONAL, &inline_order_body),
+    INPUT_TEXT(PAYMENT, user_id, OPTIONAL, 1, 64, SET_ANY),
+    INPUT_TEXT(PAYMENT, channel, OPTIONAL, 1, 16, SET_ID),
+    INPUT_TEXT(PAYMENT, account, OPTIONAL, 1, 64, SET_ID),
+    INPUT_TEXT(PAYMENT, method, REQUIRED, 1, 16, SET_ID),
+    INPUT_TEXT(PAYMENT, payer, OPTIONAL, 1, 128, SET_VISIBLE),
+    INPUT_TEXT(PAYMENT, client_ip, OPTIONAL, 2, 45, "0123456789abcdefABCDEF.:"),
+    INPUT_TEXT(PAYMENT, return_url, OPTIONAL, 1, 255, SET_VISIBLE),
+    INPUT_TEXT(PAYMENT, request_id, OPTIONAL, 1, 64, SET_VISIBLE),
+};
+const struct shape payment_create_body = SHAPE(PAYMENT, payment_create_fields);
+
+struct payment_get_in {
+    struct opt_int wait_s;
+};
+static const struct field payment_get_fields[] = {
+    INPUT_INT(struct payment_get_in, wait_s, OPTIONAL, 0, WAIT_S_MAX),
+};
+const struct shape payment_get_query = SHAPE(struct payment_get_in, payment_get_fields);
+
+static void send_payment(struct api_call *call, const struct payment *p, int status)
+{
+    struct reply r;
+    reply_begin(call, &r);
+    output_payment(&r.out, p, call->arena);
+    reply_send(call, &r, status);
+}
+
+/* ---- starting ---- */
+
+/* Which order: our number, the caller's number, or the order itself. False: answered. */
+static bool read_order_of(struct api_call *call, const struct payment_body *in,
+                          struct payment_new *new)
+{
+    int ways = (in->order_no.n > 0) + (in->merchant_order_no.n > 0) + (in->order != NULL);
+
+    if (ways != 1) {
+        call_refuse_field(call, CODE_BAD_FIELD, "order_no",
+                          STR("give order_no, merchant_order_no or order, one of them"));
+        return false;
+    }
+    if (in->order_no.n && number_parse(in->order_no, NUMBER_ORDER, &new->order_no)) {
+        call_refuse_field(call, CODE_ORDER_NOT_FOUND, "order_no", STR_NONE);
+        return false;
+    }
+    new->merchant_order_no = in->merchant_order_no;
+    if (!in->order)
+        return true;
+
+    struct order_new *order = arena_one(call->arena, struct order_new);
+    order_new_of(call->arena, in->order, order);
+    order->inline_order = true;
+    if (!order->user_id.n)
+        order->user_id = in->user_id;
+    if (!order->user_id.n || (in->user_id.n && !str_eq(order->user_id, in->user_id))) {
+        call_refuse_field(call, CODE_BAD_FIELD, "user_id",
+                          order->user_id.n ? STR("it differs from order.user_id")
+                                           : STR("it is required"));
+        return false;
+    }
+    new->inline_order = order;
+    return true;
+}
+
+/* The channel by name; "auto" or nothing leaves the choice to the router. False: answered. */
+static bool read_channel(struct api_call *call, const struct payment_body *in,
+                         struct payment_new *new)
+{
+    if (!in->channel.n || str_eq(in->channel, STR("auto")))
+        return true;
+    const struct channel_info *info = channel_by_name(in->channel);
+    if (!info) {
+        call_refuse_field(call, CODE_BAD_FIELD, "channel", STR("no such channel"));
+        return false;
+    }
+    new->channel = info->id;
+    return true;
+}
+
+static int status_of(enum payment_started how)
+{
+    switch (how) {
+    case PAYMENT_STARTED:
+        return 201;
+    case PAYMENT_SAME:
+        return 200;
+    case PAYMENT_WAITING:
+        return 202;
+    }
+    return 500;
+}
+
+/* What the client needs to pay, as an object that can be handed on whole; absent when nothing may
+ * be handed out. */
+static enum err put_client(struct api_call *call, const struct payment *p, struct json_out *out,
+                           struct err_info *info)
+{
+    struct buf buf;
+    struct json_out client;
+    bool given = false;
+
+    buf_init_arena(&buf, call->arena, 65536);
+    json_out_init(&client, &buf);
+    json_begin_object(&client);
+    enum err e = payment_client(call->centre, p, call->arena, &client, &given, info);
+    json_end_object(&client);
+    if (!e && given && buf_ok(&buf)) {
+        json_key(out, "client");
+        json_put_raw(out, buf_str(&buf));
+    }
+    return e;
+}
+
+void payment_post(struct api_call *call)
+{
+    const struct payment_body *in = call->body;
+    struct payment_new new = { .user_id = in->user_id,
+                               .account = in->account,
+                               .method = in->method,
+                               .payer = in->payer,
+                               .client_ip = in->client_ip,
+                               .return_url = in->return_url };
+    struct payment payment;
+    enum payment_started how;
+    struct refusal refusal = { 0 };
+
+    if (!call_request_id(call, in->request_id, &new.request_id) || !read_channel(call, in, &new) ||
+        !read_order_of(call, in, &new))
+        return;
+    if (payment_start(call->centre, &call->act, &new, &payment, &how, &refusal)) {
+        call_refuse(call, &refusal);
+        return;
+    }
+
+    struct reply r;
+    struct err_info info = { 0 };
+    reply_begin(call, &r);
+    output_payment(&r.out, &payment, call->arena);
+    enum err e = put_client(call, &payment, &r.out, &info);
+    if (e)
+        call_refuse_err(call, e, &info);
+    else
+        reply_send(call, &r, status_of(how));
+}
+
+/* ---- reading ---- */
+
+static bool is_final(const struct payment *p)
+{
+    return p->status == PAYMENT_SUCCESS || p->status == PAYMENT_FAILED ||
+           p->status == PAYMENT_CLOSED;
+}
+
+/* False: answered. */
+static bool read_payment(struct api_call *call, struct payment *ret)
+{
+    struct number no;
+    struct refusal refusal = { 0 };
+
+    if (!call_number(call, "pay_no", NUMBER_PAYMENT, CODE_PAYMENT_NOT_FOUND, &no))
+        return false;
+    if (payment_get(call->centre, &call->act, no, ret, &refusal)) {
+        call_refuse(call, &refusal);
+        return false;
+    }
+    return true;
+}
+
+/* From here on a read sees everything committed before: the turn's shared snapshot may be older
+ * than the wake. */
+static void renew_snapshot(struct api_call *call)
+{
+    store_reads_end(call->centre->store);
+    store_reads_begin(call->centre->store);
+}
+
+static void answer_waiter(struct http_request *req, void *arg)
+{
+    struct api_call *call = arg;
+    struct payment p;
+    (void)req;
+
+    renew_snapshot(call);
+    if (read_payment(call, &p))
+        send_payment(call, &p, 200);
+}
+
+static void wait_for_payment(struct api_call *call, struct number no, int64_t wait_ms)
+{
+    struct waiter *w = arena_one(call->arena, struct waiter);
+    struct payment p;
+
+    *w = (struct waiter) {
+        .payment = no.id, .req = call->req, .answer = answer_waiter, .arg = call
+    };
+    bool entered = waiters_enter(call->service->waiters, w);
+    renew_snapshot(call);
+    bool found = read_payment(call, &p);
+    if (found && !is_final(&p) && entered) {
+        if (!call->suspended)
+            http_suspend(call->req);
+        waiters_wait(w, wait_ms);
+        return;
+    }
+    if (entered)
+        waiters_leave(w);
+    if (found)
+        send_payment(call, &p, 200);
+}
+
+void payment_get_one(struct api_call *call)
+{
+    const struct payment_get_in *in = call->query;
+    struct payment p;
+    struct number no;
+
+    if (in->wait_s.v > 0) {
+        if (call_number(call, "pay_no", NUMBER_PAYMENT, CODE_PAYMENT_NOT_FOUND, &no))
+            wait_for_payment(call, no, in->wait_s.v * 1000);
+    } else if (read_payment(call, &p)) {
+        send_payment(call, &p, 200);
+    }
+}
+
+/* ---- asking and closing ---- */
+
+void payment_post_sync(struct api_call *call)
+{
+    struct number no;
+    struct payment p;
+    struct refusal refusal = { 0 };
+
+    if (!call_number(call, "pay_no", NUMBER_PAYMENT, CODE_PAYMENT_NOT_FOUND, &no))
+        return;
+    if (payment_sync(call->centre, &call->act, no, &p, &refusal))
+        call_refuse(call, &refusal);
+    else
+        send_payment(call, &p, 200);
+}
+
+void payment_post_close(struct api_call *call)
+{
+    struct number no;
+    struct payment p;
+    bool closing;
+    struct refusal refusal = { 0 };
+
+    if (!call_number(call, "pay_no", NUMBER_PAYMENT, CODE_PAYMENT_NOT_FOUND, &no))
+        return;
+    if (payment_close(call->centre, &call->act, no, &p, &closing, &refusal))
+        call_refuse(call, &refusal);
+    else
+        send_payment(call, &p, closing ? 202 : 200);
+}
