@@ -91,16 +91,44 @@ enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct
 
 /* The conditional UPDATE of an order when an attempt starts: not cancel_requested, not expired, version + 1, status PAYING. ERR_RETRY on zero rows. */
 enum err order_attempt_started(struct tx *tx, struct order *order, const struct act *act, struct err_info *info);
+/* Makes cancel_requested durable (version + 1) on an open order and marks every open attempt for closing. Again: marks what is not yet marked. */
+enum err order_request_cancel(struct tx *tx, struct order *order, enum order_cancel why, struct str reason, struct err_info *info);
 /* PAYING -> PAY_FAILED when no attempt is left open (superseded ones do not count). Nothing otherwise. */
 enum err order_attempt_ended(struct tx *tx, int64_t order_id, struct err_info *info);
 /* After settling: CANCELLED if a cancel or expiry is requested and no attempt is open and none succeeded. *ret_done says so. Also the expiry job's rule. */
 enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *act, bool *ret_done, struct err_info *info);
+
+/* PAID -> COMPLETED. */
+enum err order_mark_complete(struct tx *tx, struct order *order, const struct act *act, struct err_info *info);
+/* CANCELLED -> PAID by a surplus success of which nothing was or is being refunded (settled 2 -> 1): the resolution `revive` of PAID_AFTER_CLOSE.
+ * ERR_CONFLICT when its conditions do not hold. */
+struct payment;
+enum err order_revive(struct tx *tx, struct order *order, struct payment *p, const struct act *act, struct err_info *info);
+/* The caller's own number, STR_NONE without one: for events about the order's payments. */
+enum err order_merchant_no(struct tx *tx, int64_t order_id, struct str *ret, struct err_info *info);
+
+/* The edge table, for its test and for docs/states.md. */
+enum order_edge {
+    ORDER_EDGE_ATTEMPT,
+    ORDER_EDGE_SETTLE,
+    ORDER_EDGE_FAILED,
+    ORDER_EDGE_CANCEL,
+    ORDER_EDGE_EXPIRE,
+    ORDER_EDGE_REVIVE,
+    ORDER_EDGE_COMPLETE,
+};
+bool        order_edge_leaves(enum order_edge edge, enum order_status from, enum order_status *ret_to); /* false: it does not, *ret_to untouched */
+const char *order_edge_name(enum order_edge edge);
+struct buf;
+void order_matrix_print(struct buf *out);
 
 const char *order_status_name(enum order_status s); /* "PAYING" */
 enum err    order_status_parse(struct str name, enum order_status *ret);
 
 /* The job: orders whose expiry has come or whose cancel waits; up to `max`; *ret_next_ms when the next is due. */
 enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct err_info *info);
+/* Settles one order now, in a rule of its own. */
+enum code order_settle_now(struct centre *c, struct arena *a, int64_t order_id, unsigned slot, struct refusal *refusal);
 /* The settle sweep: repairs orders with an unapplied success older than a minute; counts them. */
 enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired, struct err_info *info);
 

@@ -68,9 +68,29 @@ enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact, const
 
 enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct err_info *info);
 enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n, struct err_info *info);
+/* What the order module must know of each attempt to decide, oldest first. In tx_arena. */
+struct payment_brief {
+    int64_t              id;
+    enum channel_id      channel;
+    enum payment_status  status;
+    enum payment_settled settled;
+    enum payment_close   close_requested;
+    bool                 superseded, quarantined;
+};
+enum err payments_brief(struct tx *tx, int64_t order_id, struct payment_brief **ret, size_t *ret_n, struct err_info *info);
 /* Marks an open attempt for the close job (durable, with its due row). Nothing when already requested or not open. */
 enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_close why, struct err_info *info);
 enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_settled settled, struct err_info *info); /* order module only */
+
+/* A page of payment_due for the settle sweep, behind `after` (its due_ms and id; zero: from the start): every row, and which of them belongs to a
+ * SUCCESS not applied for longer than that. */
+struct payment_due {
+    int64_t  due_ms, id, order_id;
+    unsigned slot;
+    bool     unsettled;
+};
+enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after, int64_t older_than_ms, size_t max, struct payment_due *ret,
+                                size_t *ret_n, struct err_info *info);
 
 const char *payment_status_name(enum payment_status s);
 const char *payment_close_name(enum payment_close c);

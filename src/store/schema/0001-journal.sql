@@ -40,5 +40,5 @@ CREATE TABLE incident (
     create_time   {ms} NOT NULL,
     update_time   {ms} NOT NULL
 ) {table_end};
-CREATE UNIQUE INDEX incident_u ON incident (kind, subject_id, discriminator);
+CREATE UNIQUE INDEX incident_u ON incident (subject_id, kind, discriminator);
 CREATE INDEX incident_state_i ON incident (state, id);

@@ -38,6 +38,7 @@ CREATE TABLE order_info (
 ) {table_end};
 CREATE UNIQUE INDEX order_key_u ON order_info (caller, order_key);
 CREATE INDEX order_user_i ON order_info (caller, user_id, id);
+CREATE INDEX order_caller_i ON order_info (caller, id);
 
 CREATE TABLE order_item (
     order_id          {no} NOT NULL,
