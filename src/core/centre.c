@@ -22,6 +22,11 @@ void centre_settings_defaults(struct centre_settings *s)
     };
 }
 
+struct str str_keep(struct arena *a, struct str s)
+{
+    return s.p ? str_dup(a, s) : STR_NONE;
+}
+
 enum code refuse(struct refusal *r, enum code code)
 {
     *r = (struct refusal){ .code = code };

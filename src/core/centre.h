@@ -47,6 +47,9 @@ struct act {
 enum code centre_run(struct centre *c, const char *name, enum store_class class, unsigned slot, store_rule *rule, void *arg, unsigned ids, struct refusal *refusal);
 enum code centre_read(struct centre *c, const char *name, unsigned slot, store_rule *rule, void *arg, struct refusal *refusal);
 
+/* A copy in the arena; STR_NONE stays STR_NONE (an absent column stays absent). For results copied out of a rule. */
+struct str str_keep(struct arena *a, struct str s);
+
 enum code refuse(struct refusal *r, enum code code); /* clears the rest, returns `code` */
 enum code refuse_field(struct refusal *r, enum code code, const char *field, struct str detail);
 

@@ -19,19 +19,19 @@ static struct order copy_order(struct arena *a, const struct order *o)
 {
     struct order c = *o;
 
-    c.merchant_order_no = str_dup(a, o->merchant_order_no);
-    c.user_id = str_dup(a, o->user_id);
-    c.subject = str_dup(a, o->subject);
-    c.transaction_id = str_dup(a, o->transaction_id);
-    c.cancel_reason = str_dup(a, o->cancel_reason);
-    c.request_id = str_dup(a, o->request_id);
-    c.remark = str_dup(a, o->remark);
-    c.trace_id = str_dup(a, o->trace_id);
+    c.merchant_order_no = str_keep(a, o->merchant_order_no);
+    c.user_id = str_keep(a, o->user_id);
+    c.subject = str_keep(a, o->subject);
+    c.transaction_id = str_keep(a, o->transaction_id);
+    c.cancel_reason = str_keep(a, o->cancel_reason);
+    c.request_id = str_keep(a, o->request_id);
+    c.remark = str_keep(a, o->remark);
+    c.trace_id = str_keep(a, o->trace_id);
     c.items = arena_array(a, o->item_count ? o->item_count : 1, sizeof *c.items);
     for (size_t i = 0; i < o->item_count; i++) {
         c.items[i] = o->items[i];
-        c.items[i].sku = str_dup(a, o->items[i].sku);
-        c.items[i].name = str_dup(a, o->items[i].name);
+        c.items[i].sku = str_keep(a, o->items[i].sku);
+        c.items[i].name = str_keep(a, o->items[i].name);
     }
     return c;
 }

@@ -22,7 +22,7 @@ SQL(order_item_insert,
 
 SQL(order_by_id, "SELECT " COLUMNS " FROM order_info WHERE id = ?");
 SQL(order_by_key, "SELECT " COLUMNS " FROM order_info WHERE caller = ? AND order_key = ?");
-SQL(order_merchant_no, "SELECT merchant_order_no FROM order_info WHERE id = ?");
+SQL(merchant_no_by_id, "SELECT merchant_order_no FROM order_info WHERE id = ?");
 
 SQL(order_items,
     "SELECT line_no, sku, name, unit_price, quantity, line_amount, discount, paid_share, refunded_quantity"
@@ -44,7 +44,7 @@ SQL(order_paid,
     " AND pay_id IS NULL");
 SQL(order_status_only, "UPDATE order_info SET order_status = ?, " HEAD GUARD);
 
-SQL(order_request_cancel,
+SQL(order_cancel_requested,
     "UPDATE order_info SET cancel_requested = ?, cancel_reason = ?, cancel_time = ?, version = version + 1, update_time = ?" GUARD
     " AND cancel_requested = 0");
 
@@ -202,7 +202,7 @@ enum err order_sql_find(struct tx *tx, int64_t caller, struct str order_key, str
 
 enum err order_sql_merchant_no(struct tx *tx, int64_t id, struct str *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_merchant_no);
+    struct query *q = tx_query(tx, &merchant_no_by_id);
     bool          row;
 
     query_int(q, id);
@@ -355,7 +355,7 @@ enum err order_sql_status(struct tx *tx, struct order *o, const struct journal_h
 
 enum err order_sql_request_cancel(struct tx *tx, struct order *o, enum order_cancel why, struct str reason, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_request_cancel);
+    struct query *q = tx_query(tx, &order_cancel_requested);
     int64_t       now = tx_now_ms(tx);
 
     query_int(q, (int64_t)why);

@@ -68,7 +68,7 @@ enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact, const
 
 enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct err_info *info);
 enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n, struct err_info *info);
-/* What the order module must know of each attempt to decide, oldest first. In tx_arena. */
+/* What decides about an order: its attempts that are open, succeeded or quarantined, oldest first. In tx_arena. */
 struct payment_brief {
     int64_t              id;
     enum channel_id      channel;
@@ -93,10 +93,20 @@ enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after, 
                                 size_t *ret_n, struct err_info *info);
 
 const char *payment_status_name(enum payment_status s);
+const char *fact_kind_name(enum fact_kind fact); /* "PAY_FAILED" */
 const char *payment_close_name(enum payment_close c);
 
 /* The transition table as text for docs/states.md and its test. */
 struct buf;
 void payment_matrix_print(struct buf *out);
+
+/* A cell of the table, for its test. PAID and REFUSED stand in two rows each, as the amounts agree and as a call on the number was ever unknown. */
+enum payment_row { ROW_ACCEPTED, ROW_REFUSED, ROW_REFUSED_UNSURE, ROW_PAID_EQUAL, ROW_PAID_UNEQUAL, ROW_PAY_FAILED, ROW_SHUT };
+enum payment_act { ACT_NONE, ACT_MOVE, ACT_CLOSE, ACT_QUERY, ACT_QUARANTINE, ACT_INCIDENT };
+struct payment_cell {
+    enum payment_act    act;
+    enum payment_status to; /* for ACT_MOVE */
+};
+struct payment_cell payment_cell_of(enum payment_row row, enum payment_status status);
 
 #endif
