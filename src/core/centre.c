@@ -1,7 +1,9 @@
-/* centre.c -- how flows run rules: one place that turns the store's outcomes into what a merchant can be told.
+/* centre.c -- how flows run rules: one place that turns the store's outcomes into what a merchant
+ * can be told.
  *
- * A rule that returns an error is our own mistake (business results are data beside ERR_OK), so it is logged here with its
- * name, and the caller hears INTERNAL or BUSY and repeats with the same request id. */
+ * A rule that returns an error is our own mistake (business results are data beside ERR_OK), so it
+ * is logged here with its name, and the caller hears INTERNAL or BUSY and repeats with the same
+ * request id. */
 #include "core/centre.h"
 
 #include "base/log.h"
@@ -10,7 +12,7 @@
 
 void centre_settings_defaults(struct centre_settings *s)
 {
-    *s = (struct centre_settings){
+    *s = (struct centre_settings) {
         .environment = ENVIRONMENT_DEV,
         .payment_expire_ms = 15 * MINUTE_MS,
         .expiring_ms = 90 * 1000,
@@ -29,13 +31,13 @@ struct str str_keep(struct arena *a, struct str s)
 
 enum code refuse(struct refusal *r, enum code code)
 {
-    *r = (struct refusal){ .code = code };
+    *r = (struct refusal) { .code = code };
     return code;
 }
 
 enum code refuse_field(struct refusal *r, enum code code, const char *field, struct str detail)
 {
-    *r = (struct refusal){ .code = code, .field = str_of(field), .detail = detail };
+    *r = (struct refusal) { .code = code, .field = str_of(field), .detail = detail };
     return code;
 }
 
@@ -46,18 +48,20 @@ static enum code refuse_busy(struct refusal *r)
     return CODE_BUSY;
 }
 
-static enum code refuse_internal(struct centre *c, const char *name, const struct err_info *info, struct refusal *r)
+static enum code refuse_internal(struct centre *c, const char *name, const struct err_info *info,
+                                 struct refusal *r)
 {
-    LOG(c->env->log, LOG_ERROR, "rule.failed", log_cstr("rule", name), log_cstr("error", err_name(info->err)), log_cstr("field", info->field),
+    LOG(c->env->log, LOG_ERROR, "rule.failed", log_cstr("rule", name),
+        log_cstr("error", err_name(info->err)), log_cstr("field", info->field),
         log_cstr("text", info->text));
     return refuse(r, CODE_INTERNAL);
 }
 
-enum code centre_run(struct centre *c, const char *name, enum store_class class, unsigned slot, store_rule *rule, void *arg, unsigned ids,
-                     struct refusal *refusal)
+enum code centre_run(struct centre *c, const char *name, enum store_class class, unsigned slot,
+                     store_rule *rule, void *arg, unsigned ids, struct refusal *refusal)
 {
     struct store_job job;
-    struct err_info  info = { 0 };
+    struct err_info info = { 0 };
 
     store_job_init(&job, c->env, c->mint, ids);
     job.name = name;
@@ -77,7 +81,8 @@ enum code centre_run(struct centre *c, const char *name, enum store_class class,
     return refuse_internal(c, name, &info, refusal);
 }
 
-enum code centre_read(struct centre *c, const char *name, unsigned slot, store_rule *rule, void *arg, struct refusal *refusal)
+enum code centre_read(struct centre *c, const char *name, unsigned slot, store_rule *rule,
+                      void *arg, struct refusal *refusal)
 {
     struct err_info info = { 0 };
 

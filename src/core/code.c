@@ -3,10 +3,9 @@
 
 #include <assert.h>
 
-static const struct code_info infos[] = {
-    [CODE_OK] = { "OK", 200, "成功", "OK", "" },
+static const struct code_info infos[] = { [CODE_OK] = { "OK", 200, "成功", "OK", "" },
 #define CODE_INFO(name, status, zh, en, todo) [CODE_##name] = { #name, status, zh, en, todo },
-    CODES(CODE_INFO)
+                                          CODES(CODE_INFO)
 #undef CODE_INFO
 };
 

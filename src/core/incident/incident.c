@@ -1,7 +1,8 @@
 /* incident.c -- opening an incident, or counting that it happened once more.
  *
- * One row per (kind, subject, discriminator) and one event, however often the same thing is reported. A count may be one
- * too high after a lost COMMIT answer; it tells a person how loud something is and decides nothing. */
+ * One row per (kind, subject, discriminator) and one event, however often the same thing is
+ * reported. A count may be one too high after a lost COMMIT answer; it tells a person how loud
+ * something is and decides nothing. */
 #include "core/incident/incident.h"
 
 #include "base/buf.h"
@@ -12,14 +13,17 @@
 
 #include <assert.h>
 
-static_assert(INCIDENT_PAID_AFTER_CLOSE == 1 && INCIDENT_PAID_TWICE == 2 && INCIDENT_AMOUNT_MISMATCH == 3 &&
-                  INCIDENT_ACCOUNT_MISMATCH == 4 && INCIDENT_TRANSACTION_CLASH == 5 && INCIDENT_STATUS_CONFLICT == 6 &&
-                  INCIDENT_ORPHAN_PAYMENT == 7 && INCIDENT_QUERY_STUCK == 8 && INCIDENT_CALLBACK_STUCK == 9 &&
-                  INCIDENT_DELIVERY_DEAD == 10 && INCIDENT_REFUND_HELD == 11 && INCIDENT_REFUND_ABNORMAL == 12 &&
-                  INCIDENT_OVER_REFUNDED == 13 && INCIDENT_RISK_HELD == 14 && INCIDENT_KEY_EXPIRING == 15 &&
-                  INCIDENT_LEDGER_IMBALANCE == 16,
+static_assert(INCIDENT_PAID_AFTER_CLOSE == 1 && INCIDENT_PAID_TWICE == 2 &&
+                  INCIDENT_AMOUNT_MISMATCH == 3 && INCIDENT_ACCOUNT_MISMATCH == 4 &&
+                  INCIDENT_TRANSACTION_CLASH == 5 && INCIDENT_STATUS_CONFLICT == 6 &&
+                  INCIDENT_ORPHAN_PAYMENT == 7 && INCIDENT_QUERY_STUCK == 8 &&
+                  INCIDENT_CALLBACK_STUCK == 9 && INCIDENT_DELIVERY_DEAD == 10 &&
+                  INCIDENT_REFUND_HELD == 11 && INCIDENT_REFUND_ABNORMAL == 12 &&
+                  INCIDENT_OVER_REFUNDED == 13 && INCIDENT_RISK_HELD == 14 &&
+                  INCIDENT_KEY_EXPIRING == 15 && INCIDENT_LEDGER_IMBALANCE == 16,
               "incident_kind is persisted");
-static_assert(POLICY_HOLD == 0 && POLICY_REFUND == 1 && POLICY_REVIVE == 2, "incident_policy is persisted");
+static_assert(POLICY_HOLD == 0 && POLICY_REFUND == 1 && POLICY_REVIVE == 2,
+              "incident_policy is persisted");
 
 #define DATA_MAX 4096
 
@@ -62,10 +66,11 @@ const char *incident_kind_name(enum incident_kind kind)
     return "UNKNOWN";
 }
 
-static enum err emit_opened(struct tx *tx, struct number no, const struct incident *incident, struct err_info *info)
+static enum err emit_opened(struct tx *tx, struct number no, const struct incident *incident,
+                            struct err_info *info)
 {
-    struct arena   *a = tx_arena(tx);
-    struct buf      b;
+    struct arena *a = tx_arena(tx);
+    struct buf b;
     struct json_out o;
 
     buf_init_arena(&b, a, DATA_MAX);
@@ -93,7 +98,8 @@ static enum err emit_opened(struct tx *tx, struct number no, const struct incide
     return outbox_emit(tx, &event, info);
 }
 
-enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret_opened, struct err_info *info)
+enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret_opened,
+                       struct err_info *info)
 {
     int64_t id = tx_new_id(tx);
     if (id == 0)
@@ -125,13 +131,15 @@ enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret
     return ERR_OK;
 }
 
-enum err incident_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit, struct incident_row *ret, size_t *ret_n,
-                       struct err_info *info)
+enum err incident_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit,
+                       struct incident_row *ret, size_t *ret_n, struct err_info *info)
 {
-    return incident_sql_list(tx, caller, state, before ? before : INT64_MAX, limit, ret, ret_n, info);
+    return incident_sql_list(tx, caller, state, before ? before : INT64_MAX, limit, ret, ret_n,
+                             info);
 }
 
-enum err incidents_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max, size_t *ret_n, struct err_info *info)
+enum err incidents_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max,
+                      size_t *ret_n, struct err_info *info)
 {
     return incident_sql_of(tx, subject_id, ret, max, ret_n, info);
 }

@@ -1,29 +1,34 @@
 /* incident_sql.c -- the statements of the table incident. */
 #include "core/incident/incident_sql.h"
 
-SQL(incident_insert,
-    "INSERT INTO incident (id, slot, kind, subject_kind, subject_id, discriminator, caller, state, policy, count, detail,"
-    " resolution, who, evidence_ref, last_seen, version, create_time, update_time)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1, ?, 0, NULL, 0, ?, 1, ?, ?)");
+SQL(incident_insert, "INSERT INTO incident (id, slot, kind, subject_kind, subject_id, "
+                     "discriminator, caller, state, policy, count, detail,"
+                     " resolution, who, evidence_ref, last_seen, version, create_time, update_time)"
+                     " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1, ?, 0, NULL, 0, ?, 1, ?, ?)");
 
 SQL(incident_id, "SELECT id FROM incident WHERE subject_id = ? AND kind = ? AND discriminator = ?");
 
-SQL(incident_count_up, "UPDATE incident SET count = count + 1, last_seen = ?, version = version + 1, update_time = ? WHERE id = ?");
+SQL(incident_count_up, "UPDATE incident SET count = count + 1, last_seen = ?, version = version + "
+                       "1, update_time = ? WHERE id = ?");
 
-#define ROW "id, slot, kind, subject_kind, subject_id, discriminator, detail, who, state, policy, count, create_time, last_seen, caller"
+#define ROW                                                                                        \
+    "id, slot, kind, subject_kind, subject_id, discriminator, detail, who, state, policy, count, " \
+    "create_time, last_seen, caller"
 
 SQL(incident_list_any,
     "SELECT " ROW " FROM incident WHERE id < ? AND (? = 0 OR caller = ?) ORDER BY id DESC LIMIT ?");
 
 SQL(incident_list_state,
-    "SELECT " ROW " FROM incident WHERE state = ? AND id < ? AND (? = 0 OR caller = ?) ORDER BY id DESC LIMIT ?");
+    "SELECT " ROW
+    " FROM incident WHERE state = ? AND id < ? AND (? = 0 OR caller = ?) ORDER BY id DESC LIMIT ?");
 
 SQL(incident_of_subject, "SELECT " ROW " FROM incident WHERE subject_id = ? ORDER BY id LIMIT ?");
 
-enum err incident_sql_insert(struct tx *tx, struct number no, const struct incident *incident, struct err_info *info)
+enum err incident_sql_insert(struct tx *tx, struct number no, const struct incident *incident,
+                             struct err_info *info)
 {
     struct query *q = tx_query(tx, &incident_insert);
-    int64_t       now = tx_now_ms(tx);
+    int64_t now = tx_now_ms(tx);
 
     query_int(q, no.id);
     query_int(q, no.slot);
@@ -40,10 +45,11 @@ enum err incident_sql_insert(struct tx *tx, struct number no, const struct incid
     return query_run(q, NULL, info);
 }
 
-enum err incident_sql_id(struct tx *tx, const struct incident *incident, int64_t *ret_id, struct err_info *info)
+enum err incident_sql_id(struct tx *tx, const struct incident *incident, int64_t *ret_id,
+                         struct err_info *info)
 {
     struct query *q = tx_query(tx, &incident_id);
-    bool          row;
+    bool row;
 
     query_int(q, incident->subject.id);
     query_int(q, (int64_t)incident->kind);
@@ -68,11 +74,12 @@ enum err incident_sql_count(struct tx *tx, int64_t id, struct err_info *info)
     return query_run(q, NULL, info);
 }
 
-static enum err rows(struct query *q, struct incident_row *ret, size_t max, size_t *ret_n, struct err_info *info)
+static enum err rows(struct query *q, struct incident_row *ret, size_t max, size_t *ret_n,
+                     struct err_info *info)
 {
     size_t n = 0;
     for (;;) {
-        bool     row;
+        bool row;
         enum err e = query_next(q, &row, info);
         if (e)
             return e;
@@ -82,10 +89,11 @@ static enum err rows(struct query *q, struct incident_row *ret, size_t max, size
             query_end(q);
             break;
         }
-        ret[n++] = (struct incident_row){
+        ret[n++] = (struct incident_row) {
             .no = number_make(NUMBER_INCIDENT, (unsigned)col_int(q, 1), col_int(q, 0)),
             .kind = (enum incident_kind)col_int(q, 2),
-            .subject = number_make((enum number_kind)col_int(q, 3), (unsigned)col_int(q, 1), col_int(q, 4)),
+            .subject = number_make((enum number_kind)col_int(q, 3), (unsigned)col_int(q, 1),
+                                   col_int(q, 4)),
             .discriminator = col_text(q, 5),
             .detail = col_text(q, 6),
             .who = col_text(q, 7),
@@ -101,8 +109,8 @@ static enum err rows(struct query *q, struct incident_row *ret, size_t max, size
     return ERR_OK;
 }
 
-enum err incident_sql_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit, struct incident_row *ret,
-                           size_t *ret_n, struct err_info *info)
+enum err incident_sql_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit,
+                           struct incident_row *ret, size_t *ret_n, struct err_info *info)
 {
     struct query *q = tx_query(tx, state < 0 ? &incident_list_any : &incident_list_state);
 
@@ -115,8 +123,8 @@ enum err incident_sql_list(struct tx *tx, int64_t caller, int state, int64_t bef
     return rows(q, ret, limit, ret_n, info);
 }
 
-enum err incident_sql_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max, size_t *ret_n,
-                         struct err_info *info)
+enum err incident_sql_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max,
+                         size_t *ret_n, struct err_info *info)
 {
     struct query *q = tx_query(tx, &incident_of_subject);
 

@@ -1,15 +1,17 @@
-/* journal_sql.c -- the statements of state_journal: insert a row, read a row by id. There is no third, and no index. */
+/* journal_sql.c -- the statements of state_journal: insert a row, read a row by id. There is no
+ * third, and no index. */
 #include "core/journal/journal_sql.h"
 
 #include <inttypes.h>
 
-SQL(journal_insert_row,
-    "INSERT INTO state_journal (id, slot, kind, subject_id, seq, from_status, to_status, cause, evidence_kind, evidence_ref,"
-    " actor, trace_id, note, prev_id, prev_hash, create_time, update_time)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+SQL(journal_insert_row, "INSERT INTO state_journal (id, slot, kind, subject_id, seq, from_status, "
+                        "to_status, cause, evidence_kind, evidence_ref,"
+                        " actor, trace_id, note, prev_id, prev_hash, create_time, update_time)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 SQL(journal_by_id,
-    "SELECT slot, kind, subject_id, seq, from_status, to_status, cause, evidence_kind, evidence_ref,"
+    "SELECT slot, kind, subject_id, seq, from_status, to_status, cause, evidence_kind, "
+    "evidence_ref,"
     " actor, trace_id, note, prev_id, prev_hash, create_time FROM state_journal WHERE id = ?");
 
 enum err journal_sql_insert(struct tx *tx, const struct journal_row *row, struct err_info *info)
@@ -39,7 +41,7 @@ enum err journal_sql_insert(struct tx *tx, const struct journal_row *row, struct
 enum err journal_sql_load(struct tx *tx, int64_t id, struct journal_row *ret, struct err_info *info)
 {
     struct query *q = tx_query(tx, &journal_by_id);
-    bool          row;
+    bool row;
 
     query_int(q, id);
     enum err e = query_next(q, &row, info);
@@ -48,9 +50,10 @@ enum err journal_sql_load(struct tx *tx, int64_t id, struct journal_row *ret, st
     if (!row)
         return err_set(info, ERR_NOT_FOUND, "no journal row %" PRId64, id);
     struct str prev = col_blob(q, 13);
-    *ret = (struct journal_row){
+    *ret = (struct journal_row) {
         .id = id,
-        .subject = number_make((enum number_kind)col_int(q, 1), (unsigned)col_int(q, 0), col_int(q, 2)),
+        .subject =
+            number_make((enum number_kind)col_int(q, 1), (unsigned)col_int(q, 0), col_int(q, 2)),
         .seq = col_int(q, 3),
         .from = (int)col_int(q, 4),
         .to = (int)col_int(q, 5),

@@ -1,8 +1,9 @@
 /* order.c -- the rules of orders: what moves one, and what settles it.
  *
- * Every move goes through order_move: the edge table says from where to where, why and with which event; the UPDATE is a
- * compare-and-set on (status, version); the journal row and the event stand in the same transaction. order_settle comes
- * before every decision about an order, so that none is taken while a success waits to be applied. */
+ * Every move goes through order_move: the edge table says from where to where, why and with which
+ * event; the UPDATE is a compare-and-set on (status, version); the journal row and the event stand
+ * in the same transaction. order_settle comes before every decision about an order, so that none is
+ * taken while a success waits to be applied. */
 #include "core/order/order.h"
 
 #include "base/buf.h"
@@ -17,10 +18,11 @@
 #include <assert.h>
 #include <inttypes.h>
 
-static_assert(ORDER_WAIT_PAY == 0 && ORDER_PAYING == 1 && ORDER_PAID == 2 && ORDER_PAY_FAILED == 3 && ORDER_CANCELLED == 4 &&
-                  ORDER_COMPLETED == 5,
+static_assert(ORDER_WAIT_PAY == 0 && ORDER_PAYING == 1 && ORDER_PAID == 2 &&
+                  ORDER_PAY_FAILED == 3 && ORDER_CANCELLED == 4 && ORDER_COMPLETED == 5,
               "order_status is persisted");
-static_assert(CANCEL_NO == 0 && CANCEL_CALLER == 1 && CANCEL_EXPIRY == 2, "order_cancel is persisted");
+static_assert(CANCEL_NO == 0 && CANCEL_CALLER == 1 && CANCEL_EXPIRY == 2,
+              "order_cancel is persisted");
 
 #define EVENT_DATA_BYTES_MAX 8192
 
@@ -30,10 +32,10 @@ static_assert(CANCEL_NO == 0 && CANCEL_CALLER == 1 && CANCEL_EXPIRY == 2, "order
 #define FROM_OPEN    (FROM(WAIT_PAY) | FROM(PAYING) | FROM(PAY_FAILED))
 
 static const struct {
-    unsigned           from; /* bit per order_status */
-    enum order_status  to;
+    unsigned from; /* bit per order_status */
+    enum order_status to;
     enum journal_cause cause;
-    int                event; /* enum event_type; 0: none */
+    int event; /* enum event_type; 0: none */
 } edges[] = {
     [ORDER_EDGE_ATTEMPT] = { FROM_OPEN, ORDER_PAYING, CAUSE_ATTEMPT, 0 },
     [ORDER_EDGE_SETTLE] = { FROM_OPEN, ORDER_PAID, CAUSE_SETTLE, EVENT_ORDER_PAID },
@@ -80,16 +82,17 @@ static bool is_open(enum order_status s)
 
 /* What a move needs to know beyond the order. */
 struct move {
-    enum order_edge       edge;
+    enum order_edge edge;
     const struct payment *payment; /* the winning one, for SETTLE and REVIVE */
-    struct evidence       evidence;
-    struct str            trace_id, note;
+    struct evidence evidence;
+    struct str trace_id, note;
 };
 
-static enum err emit(struct tx *tx, const struct order *o, const struct move *m, struct err_info *info)
+static enum err emit(struct tx *tx, const struct order *o, const struct move *m,
+                     struct err_info *info)
 {
-    struct arena   *a = tx_arena(tx);
-    struct buf      b;
+    struct arena *a = tx_arena(tx);
+    struct buf b;
     struct json_out j;
 
     buf_init_arena(&b, a, EVENT_DATA_BYTES_MAX);
@@ -134,7 +137,8 @@ static enum err emit(struct tx *tx, const struct order *o, const struct move *m,
     return outbox_emit(tx, &event, info);
 }
 
-static enum err update(struct tx *tx, struct order *o, const struct move *m, const struct journal_head *head, struct err_info *info)
+static enum err update(struct tx *tx, struct order *o, const struct move *m,
+                       const struct journal_head *head, struct err_info *info)
 {
     switch (m->edge) {
     case ORDER_EDGE_ATTEMPT:
@@ -142,8 +146,9 @@ static enum err update(struct tx *tx, struct order *o, const struct move *m, con
     case ORDER_EDGE_SETTLE:
     case ORDER_EDGE_REVIVE:
         return order_sql_paid(tx, o, head,
-                              &(struct order_paid){ m->payment->no, (int)m->payment->channel, m->payment->transaction_id,
-                                                    m->payment->pay_ms },
+                              &(struct order_paid) { m->payment->no, (int)m->payment->channel,
+                                                     m->payment->transaction_id,
+                                                     m->payment->pay_ms },
                               info);
     case ORDER_EDGE_FAILED:
     case ORDER_EDGE_CANCEL:
@@ -155,17 +160,19 @@ static enum err update(struct tx *tx, struct order *o, const struct move *m, con
 }
 
 /* The only place that writes order_info.order_status. */
-static enum err order_move(struct tx *tx, struct order *o, const struct move *m, struct err_info *info)
+static enum err order_move(struct tx *tx, struct order *o, const struct move *m,
+                           struct err_info *info)
 {
-    struct journal_row  row;
+    struct journal_row row;
     struct journal_head head;
-    enum order_status   to;
-    enum err            e;
+    enum order_status to;
+    enum err e;
 
     if (!order_edge_leaves(m->edge, o->status, &to))
-        return err_internal(info, "an order does not go from %s by '%s'", order_status_name(o->status), order_edge_name(m->edge));
-    if ((e = journal_next(tx, o->no, &o->journal, (int)o->status, (int)to, edges[m->edge].cause, &m->evidence, m->trace_id, m->note,
-                          &row, &head, info)))
+        return err_internal(info, "an order does not go from %s by '%s'",
+                            order_status_name(o->status), order_edge_name(m->edge));
+    if ((e = journal_next(tx, o->no, &o->journal, (int)o->status, (int)to, edges[m->edge].cause,
+                          &m->evidence, m->trace_id, m->note, &row, &head, info)))
         return e;
     if ((e = update(tx, o, m, &head, info)))
         return e;
@@ -197,13 +204,14 @@ enum err order_merchant_no(struct tx *tx, int64_t order_id, struct str *ret, str
 /* ---- settling ---- */
 
 /* The order has its money: nobody must be able to pay it a second time. */
-static enum err close_others(struct tx *tx, const struct payment_brief *briefs, size_t n, int64_t winner, struct err_info *info)
+static enum err close_others(struct tx *tx, const struct payment_brief *briefs, size_t n,
+                             int64_t winner, struct err_info *info)
 {
     for (size_t i = 0; i < n; i++) {
         if (briefs[i].id == winner || briefs[i].status > PAYMENT_PAYING)
             continue;
         struct payment p;
-        enum err       e = payment_load(tx, briefs[i].id, &p, info);
+        enum err e = payment_load(tx, briefs[i].id, &p, info);
         if (!e)
             e = payment_request_close(tx, &p, CLOSE_PAID_ELSEWHERE, info);
         if (e)
@@ -212,11 +220,12 @@ static enum err close_others(struct tx *tx, const struct payment_brief *briefs, 
     return ERR_OK;
 }
 
-static enum err surplus(struct tx *tx, const struct order *o, struct payment *p, struct err_info *info)
+static enum err surplus(struct tx *tx, const struct order *o, struct payment *p,
+                        struct err_info *info)
 {
-    struct arena   *a = tx_arena(tx);
-    bool            after_close = o->status == ORDER_CANCELLED;
-    struct number   winner = o->pay_no;
+    struct arena *a = tx_arena(tx);
+    bool after_close = o->status == ORDER_CANCELLED;
+    struct number winner = o->pay_no;
     struct incident incident = {
         .kind = after_close ? INCIDENT_PAID_AFTER_CLOSE : INCIDENT_PAID_TWICE,
         .subject = p->no,
@@ -225,16 +234,18 @@ static enum err surplus(struct tx *tx, const struct order *o, struct payment *p,
         .trace_id = p->trace_id,
     };
     struct number_text order_no = number_text(o->no), winner_no = number_text(winner);
-    incident.detail = number_is(winner) ? str_printf(a, "%" PRId64 " fen paid for order %s, which payment %s had settled",
-                                                     money_fen(p->paid_amount), order_no.s, winner_no.s)
-                                        : str_printf(a, "%" PRId64 " fen paid for order %s, which is %s", money_fen(p->paid_amount),
-                                                     order_no.s, order_status_name(o->status));
+    incident.detail =
+        number_is(winner)
+            ? str_printf(a, "%" PRId64 " fen paid for order %s, which payment %s had settled",
+                         money_fen(p->paid_amount), order_no.s, winner_no.s)
+            : str_printf(a, "%" PRId64 " fen paid for order %s, which is %s",
+                         money_fen(p->paid_amount), order_no.s, order_status_name(o->status));
     enum err e = incident_open(tx, &incident, NULL, info);
     return e ? e : payment_set_settled(tx, p, SETTLED_SURPLUS, info);
 }
 
-static enum err win(struct tx *tx, struct order *o, struct payment *p, const struct payment_brief *briefs, size_t n,
-                    struct err_info *info)
+static enum err win(struct tx *tx, struct order *o, struct payment *p,
+                    const struct payment_brief *briefs, size_t n, struct err_info *info)
 {
     struct move m = {
         .edge = ORDER_EDGE_SETTLE,
@@ -253,16 +264,17 @@ static enum err win(struct tx *tx, struct order *o, struct payment *p, const str
 
 enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct err_info *info)
 {
-    struct order          o;
+    struct order o;
     struct payment_brief *briefs;
-    size_t                n;
-    enum err              e = order_load(tx, order_id, &o, info);
+    size_t n;
+    enum err e = order_load(tx, order_id, &o, info);
     if (!e)
         e = payments_brief(tx, order_id, &briefs, &n, info);
     if (e)
         return e;
 
-    /* One success a call uses ids, the others wait for the next (the sweep): the first that applies decides the order. */
+    /* One success a call uses ids, the others wait for the next (the sweep): the first that applies
+     * decides the order. */
     bool applied = false;
     for (size_t i = 0; i < n && !applied; i++) {
         if (briefs[i].status != PAYMENT_SUCCESS || briefs[i].settled != SETTLED_NO)
@@ -285,9 +297,12 @@ enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct
 
 /* ---- the other edges ---- */
 
-enum err order_attempt_started(struct tx *tx, struct order *order, const struct act *act, struct err_info *info)
+enum err order_attempt_started(struct tx *tx, struct order *order, const struct act *act,
+                               struct err_info *info)
 {
-    struct move m = { .edge = ORDER_EDGE_ATTEMPT, .evidence.actor = act->actor, .trace_id = act->trace_id };
+    struct move m = { .edge = ORDER_EDGE_ATTEMPT,
+                      .evidence.actor = act->actor,
+                      .trace_id = act->trace_id };
     enum order_status to;
 
     if (!order_edge_leaves(m.edge, order->status, &to))
@@ -322,30 +337,36 @@ static bool any_alive(const struct payment_brief *briefs, size_t n, bool superse
 
 enum err order_attempt_ended(struct tx *tx, int64_t order_id, struct err_info *info)
 {
-    struct order          o;
+    struct order o;
     struct payment_brief *briefs;
-    size_t                n;
-    enum err              e = order_load(tx, order_id, &o, info);
+    size_t n;
+    enum err e = order_load(tx, order_id, &o, info);
     if (e || o.status != ORDER_PAYING)
         return e;
     if ((e = payments_brief(tx, order_id, &briefs, &n, info)))
         return e;
     if (any_alive(briefs, n, false))
         return ERR_OK;
-    struct move m = { .edge = ORDER_EDGE_FAILED, .evidence.actor = STR("order consumer"), .trace_id = o.trace_id };
+    struct move m = { .edge = ORDER_EDGE_FAILED,
+                      .evidence.actor = STR("order consumer"),
+                      .trace_id = o.trace_id };
     return order_move(tx, &o, &m, info);
 }
 
-enum err order_request_cancel(struct tx *tx, struct order *order, enum order_cancel why, struct str reason, struct err_info *info)
+enum err order_request_cancel(struct tx *tx, struct order *order, enum order_cancel why,
+                              struct str reason, struct err_info *info)
 {
     struct payment_brief *briefs;
-    size_t                n;
-    enum err              e;
+    size_t n;
+    enum err e;
 
     if (!is_open(order->status))
-        return err_internal(info, "a cancel of an order that is %s", order_status_name(order->status));
-    /* The order row first: whoever starts an attempt at the same moment then waits for it, or we see that attempt below. */
-    if (order->cancel_requested == CANCEL_NO && (e = order_sql_request_cancel(tx, order, why, reason, info)))
+        return err_internal(info, "a cancel of an order that is %s",
+                            order_status_name(order->status));
+    /* The order row first: whoever starts an attempt at the same moment then waits for it, or we
+     * see that attempt below. */
+    if (order->cancel_requested == CANCEL_NO &&
+        (e = order_sql_request_cancel(tx, order, why, reason, info)))
         return e;
     if ((e = payments_brief(tx, order->no.id, &briefs, &n, info)))
         return e;
@@ -354,18 +375,21 @@ enum err order_request_cancel(struct tx *tx, struct order *order, enum order_can
         if (briefs[i].status > PAYMENT_PAYING || briefs[i].close_requested != CLOSE_NO)
             continue;
         if ((e = payment_load(tx, briefs[i].id, &p, info)) ||
-            (e = payment_request_close(tx, &p, why == CANCEL_EXPIRY ? CLOSE_EXPIRY : CLOSE_CANCEL, info)))
+            (e = payment_request_close(tx, &p, why == CANCEL_EXPIRY ? CLOSE_EXPIRY : CLOSE_CANCEL,
+                                       info)))
             return e;
     }
     return ERR_OK;
 }
 
-enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *act, bool *ret_done, struct err_info *info)
+enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *act, bool *ret_done,
+                          struct err_info *info)
 {
     struct payment_brief *briefs;
-    size_t                n;
+    size_t n;
 
-    if (order->status == ORDER_CANCELLED || order->cancel_requested == CANCEL_NO || !is_open(order->status)) {
+    if (order->status == ORDER_CANCELLED || order->cancel_requested == CANCEL_NO ||
+        !is_open(order->status)) {
         *ret_done = order->status == ORDER_CANCELLED;
         return ERR_OK;
     }
@@ -388,18 +412,23 @@ enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *
     return ERR_OK;
 }
 
-enum err order_mark_complete(struct tx *tx, struct order *order, const struct act *act, struct err_info *info)
+enum err order_mark_complete(struct tx *tx, struct order *order, const struct act *act,
+                             struct err_info *info)
 {
-    struct move m = { .edge = ORDER_EDGE_COMPLETE, .evidence.actor = act->actor, .trace_id = act->trace_id };
+    struct move m = { .edge = ORDER_EDGE_COMPLETE,
+                      .evidence.actor = act->actor,
+                      .trace_id = act->trace_id };
 
     return order_move(tx, order, &m, info);
 }
 
-enum err order_revive(struct tx *tx, struct order *order, struct payment *p, const struct act *act, struct err_info *info)
+enum err order_revive(struct tx *tx, struct order *order, struct payment *p, const struct act *act,
+                      struct err_info *info)
 {
-    if (order->status != ORDER_CANCELLED || number_is(order->pay_no) || p->order_no.id != order->no.id ||
-        p->status != PAYMENT_SUCCESS || p->settled != SETTLED_SURPLUS || money_sign(p->refunding) != 0 || money_sign(p->refunded) != 0 ||
-        !money_eq(p->paid_amount, order->pay_amount))
+    if (order->status != ORDER_CANCELLED || number_is(order->pay_no) ||
+        p->order_no.id != order->no.id || p->status != PAYMENT_SUCCESS ||
+        p->settled != SETTLED_SURPLUS || money_sign(p->refunding) != 0 ||
+        money_sign(p->refunded) != 0 || !money_eq(p->paid_amount, order->pay_amount))
         return err_set(info, ERR_CONFLICT, "this order cannot be revived by this payment");
 
     struct move m = {
@@ -416,8 +445,9 @@ enum err order_revive(struct tx *tx, struct order *order, struct payment *p, con
 /* ---- names ---- */
 
 static const char *const status_names[] = {
-    [ORDER_WAIT_PAY] = "WAIT_PAY",     [ORDER_PAYING] = "PAYING",       [ORDER_PAID] = "PAID",
-    [ORDER_PAY_FAILED] = "PAY_FAILED", [ORDER_CANCELLED] = "CANCELLED", [ORDER_COMPLETED] = "COMPLETED",
+    [ORDER_WAIT_PAY] = "WAIT_PAY",   [ORDER_PAYING] = "PAYING",
+    [ORDER_PAID] = "PAID",           [ORDER_PAY_FAILED] = "PAY_FAILED",
+    [ORDER_CANCELLED] = "CANCELLED", [ORDER_COMPLETED] = "COMPLETED",
 };
 
 const char *order_status_name(enum order_status s)
@@ -445,7 +475,7 @@ void order_matrix_print(struct buf *out)
         buf_printf(out, "| %s |", order_edge_name((enum order_edge)i));
         for (size_t s = 0; s < sizeof status_names / sizeof status_names[0]; s++) {
             enum order_status to;
-            bool              leaves = order_edge_leaves((enum order_edge)i, (enum order_status)s, &to);
+            bool leaves = order_edge_leaves((enum order_edge)i, (enum order_status)s, &to);
             buf_printf(out, " %s%s |", leaves ? "→ " : "–", leaves ? status_names[to] : "");
         }
         buf_add_char(out, '\n');

@@ -1,7 +1,8 @@
-/* order_flow.c -- what the API and the jobs do with orders: short rules, with the closing of attempts between them, outside
- * any transaction.
+/* order_flow.c -- what the API and the jobs do with orders: short rules, with the closing of
+ * attempts between them, outside any transaction.
  *
- * Results are copied into the caller's arena inside the rule: the rule's own memory dies with it. */
+ * Results are copied into the caller's arena inside the rule: the rule's own memory dies with it.
+ */
 #include "core/order/order.h"
 
 #include "base/killpoint.h"
@@ -36,7 +37,8 @@ static struct order copy_order(struct arena *a, const struct order *o)
     return c;
 }
 
-static enum err give(struct tx *tx, struct order *o, struct arena *a, struct order *ret, struct err_info *info)
+static enum err give(struct tx *tx, struct order *o, struct arena *a, struct order *ret,
+                     struct err_info *info)
 {
     enum err e = order_load_items(tx, o, info);
     if (!e)
@@ -44,36 +46,38 @@ static enum err give(struct tx *tx, struct order *o, struct arena *a, struct ord
     return e;
 }
 
-static void log_moved(struct centre *c, const struct order *o, enum order_status from, struct str trace_id)
+static void log_moved(struct centre *c, const struct order *o, enum order_status from,
+                      struct str trace_id)
 {
     struct number_text no = number_text(o->no), pay_no = number_text(o->pay_no);
 
     if (o->status == from)
         return;
-    LOG(c->env->log, LOG_INFO, "order.moved", log_cstr("order_no", no.s), log_cstr("from", order_status_name(from)),
-        log_cstr("to", order_status_name(o->status)), log_cstr("pay_no", number_is(o->pay_no) ? pay_no.s : ""), log_str("trace_id", trace_id));
+    LOG(c->env->log, LOG_INFO, "order.moved", log_cstr("order_no", no.s),
+        log_cstr("from", order_status_name(from)), log_cstr("to", order_status_name(o->status)),
+        log_cstr("pay_no", number_is(o->pay_no) ? pay_no.s : ""), log_str("trace_id", trace_id));
 }
 
 /* ---- create ---- */
 
 struct create {
     const struct order_draft *draft;
-    struct arena             *arena;
-    struct order              order;
-    bool                      created;
+    struct arena *arena;
+    struct order order;
+    bool created;
 };
 
-static enum err insert(struct tx *tx, struct order *o, struct str order_key, int64_t expire_in_ms, const struct act *act,
-                       struct err_info *info)
+static enum err insert(struct tx *tx, struct order *o, struct str order_key, int64_t expire_in_ms,
+                       const struct act *act, struct err_info *info)
 {
     struct journal_row row;
-    struct evidence    evidence = { .actor = act->actor };
-    enum err           e;
+    struct evidence evidence = { .actor = act->actor };
+    enum err e;
 
     o->create_ms = o->update_ms = tx_now_ms(tx);
     o->expire_ms = expire_in_ms ? o->create_ms + expire_in_ms : 0;
-    if ((e = journal_next(tx, o->no, &o->journal, -1, (int)o->status, CAUSE_CREATED, &evidence, act->trace_id, STR_NONE, &row, &o->journal,
-                          info)))
+    if ((e = journal_next(tx, o->no, &o->journal, -1, (int)o->status, CAUSE_CREATED, &evidence,
+                          act->trace_id, STR_NONE, &row, &o->journal, info)))
         return e;
     if ((e = order_sql_insert(tx, o, order_key, info)))
         return e;
@@ -86,16 +90,16 @@ static enum err insert(struct tx *tx, struct order *o, struct str order_key, int
 }
 
 struct create_rule {
-    struct create    *create;
+    struct create *create;
     const struct act *act;
 };
 
 static enum err create_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct create_rule *r = arg;
-    struct create      *c = r->create;
-    struct order        o = c->draft->order;
-    int64_t             id = tx_new_id(tx);
+    struct create *c = r->create;
+    struct order o = c->draft->order;
+    int64_t id = tx_new_id(tx);
 
     if (id == 0)
         return err_internal(info, "no id for an order");
@@ -115,14 +119,15 @@ static enum err create_rule(struct tx *tx, void *arg, struct err_info *info)
     return give(tx, &o, c->arena, &c->order, info);
 }
 
-enum code order_create(struct centre *c, const struct act *act, const struct order_new *o, struct order *ret, bool *ret_created,
-                       struct refusal *refusal)
+enum code order_create(struct centre *c, const struct act *act, const struct order_new *o,
+                       struct order *ret, bool *ret_created, struct refusal *refusal)
 {
     struct order_draft draft;
-    struct create      create = { .draft = &draft, .arena = act->arena };
-    enum code          code = order_draft(c, act, o, &draft, refusal);
+    struct create create = { .draft = &draft, .arena = act->arena };
+    enum code code = order_draft(c, act, o, &draft, refusal);
     if (!code)
-        code = centre_run(c, "order.create", STORE_API, draft.order.no.slot, create_rule, &(struct create_rule){ &create, act }, 2, refusal);
+        code = centre_run(c, "order.create", STORE_API, draft.order.no.slot, create_rule,
+                          &(struct create_rule) { &create, act }, 2, refusal);
     if (code)
         return code;
     if (!create.created) {
@@ -138,21 +143,22 @@ enum code order_create(struct centre *c, const struct act *act, const struct ord
 /* ---- read ---- */
 
 struct get {
-    int64_t       caller;
-    struct number no;        /* or: */
-    struct str    order_key;
+    int64_t caller;
+    struct number no; /* or: */
+    struct str order_key;
     struct arena *arena;
-    struct order  order;
-    bool          found;
+    struct order order;
+    bool found;
 };
 
 static enum err get_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct get  *g = arg;
+    struct get *g = arg;
     struct order o;
 
     g->found = false;
-    enum err e = number_is(g->no) ? order_load(tx, g->no.id, &o, info) : order_sql_find(tx, g->caller, g->order_key, &o, info);
+    enum err e = number_is(g->no) ? order_load(tx, g->no.id, &o, info)
+                                  : order_sql_find(tx, g->caller, g->order_key, &o, info);
     if (e == ERR_NOT_FOUND)
         return ERR_OK;
     if (e)
@@ -163,7 +169,8 @@ static enum err get_rule(struct tx *tx, void *arg, struct err_info *info)
     return give(tx, &o, g->arena, &g->order, info);
 }
 
-static enum code get(struct centre *c, unsigned slot, struct get *g, struct order *ret, struct refusal *refusal)
+static enum code get(struct centre *c, unsigned slot, struct get *g, struct order *ret,
+                     struct refusal *refusal)
 {
     enum code code = centre_read(c, "order.get", slot, get_rule, g, refusal);
     if (code)
@@ -174,14 +181,16 @@ static enum code get(struct centre *c, unsigned slot, struct get *g, struct orde
     return CODE_OK;
 }
 
-enum code order_get(struct centre *c, const struct act *act, struct number order_no, struct order *ret, struct refusal *refusal)
+enum code order_get(struct centre *c, const struct act *act, struct number order_no,
+                    struct order *ret, struct refusal *refusal)
 {
     struct get g = { .caller = act->caller.id, .no = order_no, .arena = act->arena };
 
     return get(c, order_no.slot, &g, ret, refusal);
 }
 
-enum code order_find(struct centre *c, const struct act *act, struct str merchant_order_no, struct order *ret, struct refusal *refusal)
+enum code order_find(struct centre *c, const struct act *act, struct str merchant_order_no,
+                     struct order *ret, struct refusal *refusal)
 {
     if (!order_merchant_no_ok(merchant_order_no))
         return refuse(refusal, CODE_ORDER_NOT_FOUND);
@@ -194,17 +203,18 @@ enum code order_find(struct centre *c, const struct act *act, struct str merchan
 }
 
 struct list_rule {
-    int64_t                    caller;
+    int64_t caller;
     const struct order_filter *filter;
-    struct arena              *arena;
-    struct order              *orders;
-    size_t                     n;
+    struct arena *arena;
+    struct order *orders;
+    size_t n;
 };
 
 static enum err list_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct list_rule *l = arg;
-    struct order     *rows = arena_array(tx_arena(tx), l->filter->limit ? l->filter->limit : 1, sizeof *rows);
+    struct order *rows =
+        arena_array(tx_arena(tx), l->filter->limit ? l->filter->limit : 1, sizeof *rows);
 
     enum err e = order_sql_list(tx, l->caller, l->filter, rows, &l->n, info);
     if (e)
@@ -215,11 +225,11 @@ static enum err list_rule(struct tx *tx, void *arg, struct err_info *info)
     return ERR_OK;
 }
 
-enum code order_list(struct centre *c, const struct act *act, const struct order_filter *f, struct order **ret, size_t *ret_n,
-                     struct refusal *refusal)
+enum code order_list(struct centre *c, const struct act *act, const struct order_filter *f,
+                     struct order **ret, size_t *ret_n, struct refusal *refusal)
 {
     struct list_rule l = { .caller = act->caller.id, .filter = f, .arena = act->arena };
-    enum code        code = centre_read(c, "order.list", 0, list_rule, &l, refusal);
+    enum code code = centre_read(c, "order.list", 0, list_rule, &l, refusal);
     if (code)
         return code;
     *ret = l.orders;
@@ -233,17 +243,17 @@ enum code order_list(struct centre *c, const struct act *act, const struct order
 
 struct cancel {
     const struct act *act;
-    int64_t           order_id;
-    unsigned          slot;
-    bool              check_caller;
+    int64_t order_id;
+    unsigned slot;
+    bool check_caller;
     enum order_cancel why; /* CANCEL_NO: only goes on with what is requested */
-    struct str        reason;
-    int64_t           due_ms; /* the job's row, taken away; 0: none */
-    struct order      order;
+    struct str reason;
+    int64_t due_ms; /* the job's row, taken away; 0: none */
+    struct order order;
     enum order_status from;
-    bool              found, done;
-    int64_t           open[ATTEMPTS_MAX]; /* attempts whose close is requested */
-    size_t            open_n;
+    bool found, done;
+    int64_t open[ATTEMPTS_MAX]; /* attempts whose close is requested */
+    size_t open_n;
 };
 
 static bool payable_status(enum order_status s)
@@ -254,8 +264,8 @@ static bool payable_status(enum order_status s)
 static enum err collect_open(struct tx *tx, struct cancel *k, struct err_info *info)
 {
     struct payment_brief *briefs;
-    size_t                n;
-    enum err              e = payments_brief(tx, k->order_id, &briefs, &n, info);
+    size_t n;
+    enum err e = payments_brief(tx, k->order_id, &briefs, &n, info);
 
     k->open_n = 0;
     for (size_t i = 0; !e && i < n && k->open_n < ATTEMPTS_MAX; i++)
@@ -268,8 +278,8 @@ static enum err collect_open(struct tx *tx, struct cancel *k, struct err_info *i
 static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct cancel *k = arg;
-    struct order   o;
-    enum err       e;
+    struct order o;
+    enum err e;
 
     k->found = k->done = false;
     k->open_n = 0;
@@ -294,7 +304,8 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
         if ((e = order_try_cancel(tx, &o, k->act, &k->done, info)))
             return e;
         if (!k->done && why != CANCEL_NO &&
-            ((e = order_sql_due_insert(tx, tx_now_ms(tx) + CLOSE_AGAIN_MS, k->order_id, info)) || (e = collect_open(tx, k, info))))
+            ((e = order_sql_due_insert(tx, tx_now_ms(tx) + CLOSE_AGAIN_MS, k->order_id, info)) ||
+             (e = collect_open(tx, k, info))))
             return e;
     }
     k->done = o.status == ORDER_CANCELLED;
@@ -302,9 +313,11 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
 }
 
 /* Once, the attempts in between, and once more. */
-static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_class class, struct refusal *refusal)
+static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_class class,
+                             struct refusal *refusal)
 {
-    enum code code = centre_run(c, "order.cancel", class, k->slot, cancel_rule, k, CANCEL_IDS, refusal);
+    enum code code =
+        centre_run(c, "order.cancel", class, k->slot, cancel_rule, k, CANCEL_IDS, refusal);
     if (code || !k->found)
         return code;
     log_moved(c, &k->order, k->from, k->act->trace_id);
@@ -314,9 +327,10 @@ static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_clas
     kill_point("cancel.requested");
     for (size_t i = 0; i < k->open_n; i++) {
         struct err_info info = { 0 };
-        bool            open;
+        bool open;
         if (payment_close_step(c, k->open[i], k->act->actor, &open, &info))
-            LOG(c->env->log, LOG_WARN, "close.failed", log_int("pay_id", k->open[i]), log_cstr("text", info.text));
+            LOG(c->env->log, LOG_WARN, "close.failed", log_int("pay_id", k->open[i]),
+                log_cstr("text", info.text));
     }
     kill_point("cancel.closed");
     k->due_ms = 0;
@@ -326,7 +340,8 @@ static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_clas
     return code;
 }
 
-enum code order_cancel(struct centre *c, const struct act *act, struct number order_no, struct str reason, struct order *ret, bool *ret_closing,
+enum code order_cancel(struct centre *c, const struct act *act, struct number order_no,
+                       struct str reason, struct order *ret, bool *ret_closing,
                        struct refusal *refusal)
 {
     struct cancel k = {
@@ -350,8 +365,8 @@ enum code order_cancel(struct centre *c, const struct act *act, struct number or
 }
 
 struct due_page {
-    int64_t          until_ms;
-    size_t           max, n;
+    int64_t until_ms;
+    size_t max, n;
     struct order_due rows[DUE_PAGE];
 };
 
@@ -364,16 +379,20 @@ static enum err due_page_rule(struct tx *tx, void *arg, struct err_info *info)
 
 enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct err_info *info)
 {
-    struct due_page page = { .until_ms = env_now_ms(c->env), .max = max < DUE_PAGE ? max : DUE_PAGE };
-    enum err        e = store_read(c->store, 0, "order.due", due_page_rule, &page, info);
+    struct due_page page = { .until_ms = env_now_ms(c->env),
+                             .max = max < DUE_PAGE ? max : DUE_PAGE };
+    enum err e = store_read(c->store, 0, "order.due", due_page_rule, &page, info);
     if (e)
         return e;
 
     ARENA_AUTO arena = arena_new(8192);
     for (size_t i = 0; i < page.n; i++) {
         struct refusal refusal;
-        struct act     act = { .actor = STR("job:order"), .arena = arena };
-        struct cancel  k = { .act = &act, .order_id = page.rows[i].id, .slot = page.rows[i].slot, .due_ms = page.rows[i].due_ms };
+        struct act act = { .actor = STR("job:order"), .arena = arena };
+        struct cancel k = { .act = &act,
+                            .order_id = page.rows[i].id,
+                            .slot = page.rows[i].slot,
+                            .due_ms = page.rows[i].due_ms };
         if (cancel_flow(c, &k, STORE_BACKGROUND, &refusal) == CODE_BUSY)
             return err_set(info, ERR_BUSY, "the store is busy");
         arena_reset(arena); /* an order whose rule failed was logged; it must not stop the others */
@@ -386,17 +405,17 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
 
 struct complete {
     const struct act *act;
-    struct number     no;
-    struct order      order;
+    struct number no;
+    struct order order;
     enum order_status from;
-    bool              found;
+    bool found;
 };
 
 static enum err complete_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct complete *k = arg;
-    struct order     o;
-    enum err         e;
+    struct order o;
+    enum err e;
 
     k->found = false;
     if ((e = order_load(tx, k->no.id, &o, info)))
@@ -412,17 +431,20 @@ static enum err complete_rule(struct tx *tx, void *arg, struct err_info *info)
     return give(tx, &o, k->act->arena, &k->order, info);
 }
 
-enum code order_complete(struct centre *c, const struct act *act, struct number order_no, struct order *ret, struct refusal *refusal)
+enum code order_complete(struct centre *c, const struct act *act, struct number order_no,
+                         struct order *ret, struct refusal *refusal)
 {
     struct complete k = { .act = act, .no = order_no };
-    enum code       code = centre_run(c, "order.complete", STORE_API, order_no.slot, complete_rule, &k, ORDER_SETTLE_IDS + 2, refusal);
+    enum code code = centre_run(c, "order.complete", STORE_API, order_no.slot, complete_rule, &k,
+                                ORDER_SETTLE_IDS + 2, refusal);
     if (code)
         return code;
     if (!k.found)
         return refuse(refusal, CODE_ORDER_NOT_FOUND);
     log_moved(c, &k.order, k.from, act->trace_id);
     if (k.order.status != ORDER_COMPLETED)
-        return refuse_field(refusal, CODE_ORDER_STATE, NULL, str_of(order_status_name(k.order.status)));
+        return refuse_field(refusal, CODE_ORDER_STATE, NULL,
+                            str_of(order_status_name(k.order.status)));
     *ret = k.order;
     return CODE_OK;
 }
@@ -431,30 +453,31 @@ enum code order_complete(struct centre *c, const struct act *act, struct number 
 
 struct sweep {
     struct payment_due after;
-    int64_t            older_than_ms;
+    int64_t older_than_ms;
     struct payment_due rows[SWEEP_PAGE];
-    size_t             n;
+    size_t n;
 };
 
 static enum err sweep_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct sweep *s = arg;
 
-    return payment_unsettled_page(tx, &s->after, s->older_than_ms, SWEEP_PAGE, s->rows, &s->n, info);
+    return payment_unsettled_page(tx, &s->after, s->older_than_ms, SWEEP_PAGE, s->rows, &s->n,
+                                  info);
 }
 
 struct settle {
-    int64_t           order_id;
-    struct arena     *arena;
-    struct order      order;
+    int64_t order_id;
+    struct arena *arena;
+    struct order order;
     enum order_status from;
 };
 
 static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct settle *s = arg;
-    struct order   o;
-    enum err       e = order_load(tx, s->order_id, &o, info);
+    struct order o;
+    enum err e = order_load(tx, s->order_id, &o, info);
 
     if (e)
         return e;
@@ -465,21 +488,24 @@ static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
     return ERR_OK;
 }
 
-enum code order_settle_now(struct centre *c, struct arena *a, int64_t order_id, unsigned slot, struct refusal *refusal)
+enum code order_settle_now(struct centre *c, struct arena *a, int64_t order_id, unsigned slot,
+                           struct refusal *refusal)
 {
     struct settle s = { .order_id = order_id, .arena = a };
-    enum code     code = centre_run(c, "order.settle", STORE_BACKGROUND, slot, settle_rule, &s, ORDER_SETTLE_IDS, refusal);
+    enum code code = centre_run(c, "order.settle", STORE_BACKGROUND, slot, settle_rule, &s,
+                                ORDER_SETTLE_IDS, refusal);
 
     if (!code)
         log_moved(c, &s.order, s.from, s.order.trace_id);
     return code;
 }
 
-enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired, struct err_info *info)
+enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired,
+                            struct err_info *info)
 {
-    ARENA_AUTO    arena = arena_new(sizeof(struct sweep) + 8192);
+    ARENA_AUTO arena = arena_new(sizeof(struct sweep) + 8192);
     struct sweep *s = arena_one(arena, struct sweep);
-    size_t        repaired = 0;
+    size_t repaired = 0;
 
     s->older_than_ms = env_now_ms(c->env) - c->settings.settle_sweep_ms;
     do {
@@ -490,7 +516,8 @@ enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired, 
             struct refusal refusal;
             if (!s->rows[i].unsettled)
                 continue;
-            enum code code = order_settle_now(c, arena, s->rows[i].order_id, s->rows[i].slot, &refusal);
+            enum code code =
+                order_settle_now(c, arena, s->rows[i].order_id, s->rows[i].slot, &refusal);
             if (code == CODE_BUSY)
                 return err_set(info, ERR_BUSY, "the store is busy");
             repaired += code == CODE_OK;

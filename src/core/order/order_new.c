@@ -1,8 +1,9 @@
 /* order_new.c -- checks what a caller wants to sell, field by field, before anything is stored.
  *
- * pay_amount = sum of (unit_price * quantity - line discount) - discount + shipping + tax, in integer fen, every step
- * checked. What each line has paid of it is fixed here, by largest remainder over the lines' own amounts; where all lines
- * are free (only shipping is paid) each line weighs the same. */
+ * pay_amount = sum of (unit_price * quantity - line discount) - discount + shipping + tax, in
+ * integer fen, every step checked. What each line has paid of it is fixed here, by largest
+ * remainder over the lines' own amounts; where all lines are free (only shipping is paid) each line
+ * weighs the same. */
 #include "core/order/order_new.h"
 
 #include "base/buf.h"
@@ -29,18 +30,20 @@ static bool has_control(struct str s)
     return false;
 }
 
-/* Text for people and keys: valid UTF-8, no control characters, at most `max` characters, no blank at either end (some
- * databases do not see a trailing one when they compare). */
+/* Text for people and keys: valid UTF-8, no control characters, at most `max` characters, no blank
+ * at either end (some databases do not see a trailing one when they compare). */
 static bool text_ok(struct str s, size_t max)
 {
-    return s.n <= 4 * max && str_is_utf8(s) && str_utf8_count(s) <= max && !has_control(s) && (s.n == 0 || (s.p[0] != ' ' && s.p[s.n - 1] != ' '));
+    return s.n <= 4 * max && str_is_utf8(s) && str_utf8_count(s) <= max && !has_control(s) &&
+           (s.n == 0 || (s.p[0] != ' ' && s.p[s.n - 1] != ' '));
 }
 
 bool order_merchant_no_ok(struct str s)
 {
     struct number ours;
 
-    return s.n > 0 && s.n <= MERCHANT_NO_MAX && str_all_of(s, ALNUM "_.:-") && number_parse(s, (enum number_kind)0, &ours) != ERR_OK;
+    return s.n > 0 && s.n <= MERCHANT_NO_MAX && str_all_of(s, ALNUM "_.:-") &&
+           number_parse(s, (enum number_kind)0, &ours) != ERR_OK;
 }
 
 bool order_request_id_ok(struct str s)
@@ -63,17 +66,25 @@ unsigned order_slot(const struct act *act, struct str merchant_order_no)
 static enum code check_texts(const struct order_new *n, struct refusal *r)
 {
     if (n->merchant_order_no.p && !order_merchant_no_ok(n->merchant_order_no))
-        return refuse_field(r, CODE_BAD_FIELD, "merchant_order_no", STR("1 to 64 of [0-9A-Za-z_.:-], and not like a number of ours"));
+        return refuse_field(r, CODE_BAD_FIELD, "merchant_order_no",
+                            STR("1 to 64 of [0-9A-Za-z_.:-], and not like a number of ours"));
     if (n->user_id.n == 0 || !text_ok(n->user_id, USER_ID_MAX))
-        return refuse_field(r, CODE_BAD_FIELD, "user_id", STR("1 to 64 characters, no control characters, no blanks around it"));
+        return refuse_field(r, CODE_BAD_FIELD, "user_id",
+                            STR("1 to 64 characters, no control characters, no blanks around it"));
     if (n->subject.n == 0 || !text_ok(n->subject, TEXT_MAX))
-        return refuse_field(r, CODE_BAD_FIELD, "subject", STR("1 to 256 characters, no control characters, no blanks around it"));
+        return refuse_field(r, CODE_BAD_FIELD, "subject",
+                            STR("1 to 256 characters, no control characters, no blanks around it"));
     if (!text_ok(n->remark, TEXT_MAX))
-        return refuse_field(r, CODE_BAD_FIELD, "remark", STR("at most 256 characters, no control characters, no blanks around it"));
+        return refuse_field(
+            r, CODE_BAD_FIELD, "remark",
+            STR("at most 256 characters, no control characters, no blanks around it"));
     if (n->request_id.p && !order_request_id_ok(n->request_id))
-        return refuse_field(r, CODE_BAD_FIELD, "request_id", STR("1 to 64 visible ASCII characters"));
-    if (n->expire_in_ms != 0 && (n->expire_in_ms < EXPIRE_IN_MS_MIN || n->expire_in_ms > EXPIRE_IN_MS_MAX))
-        return refuse_field(r, CODE_BAD_FIELD, "expire_in_s", STR("1 second to 366 days, or absent"));
+        return refuse_field(r, CODE_BAD_FIELD, "request_id",
+                            STR("1 to 64 visible ASCII characters"));
+    if (n->expire_in_ms != 0 &&
+        (n->expire_in_ms < EXPIRE_IN_MS_MIN || n->expire_in_ms > EXPIRE_IN_MS_MAX))
+        return refuse_field(r, CODE_BAD_FIELD, "expire_in_s",
+                            STR("1 second to 366 days, or absent"));
     return CODE_OK;
 }
 
@@ -96,10 +107,12 @@ static bool currency_supported(struct centre *c, struct str currency)
 /* ---- amounts ---- */
 
 /* An amount given by the caller: not negative, within the installation's maximum. */
-static enum code amount(const struct centre *c, struct str currency, int64_t fen, const char *field, struct money *ret, struct refusal *r)
+static enum code amount(const struct centre *c, struct str currency, int64_t fen, const char *field,
+                        struct money *ret, struct refusal *r)
 {
     if (fen < 0 || fen > c->settings.order_amount_max_fen || money_of(fen, currency, ret))
-        return refuse_field(r, CODE_AMOUNT_INVALID, field, STR("not negative, and at most the largest amount of an order"));
+        return refuse_field(r, CODE_AMOUNT_INVALID, field,
+                            STR("not negative, and at most the largest amount of an order"));
     return CODE_OK;
 }
 
@@ -108,32 +121,41 @@ static const char *item_field(struct arena *a, size_t i, const char *name)
     return str_cstr(a, str_printf(a, "items[%zu].%s", i, name));
 }
 
-static enum code check_item(const struct centre *c, struct arena *a, struct str currency, const struct order_item *in, size_t i,
-                            struct order_item *out, struct refusal *r)
+static enum code check_item(const struct centre *c, struct arena *a, struct str currency,
+                            const struct order_item *in, size_t i, struct order_item *out,
+                            struct refusal *r)
 {
     enum code code;
 
     if (in->sku.n == 0 || !text_ok(in->sku, SKU_MAX))
         return refuse_field(r, CODE_BAD_FIELD, item_field(a, i, "sku"), STR("1 to 64 characters"));
     if (in->name.n == 0 || !text_ok(in->name, TEXT_MAX))
-        return refuse_field(r, CODE_BAD_FIELD, item_field(a, i, "name"), STR("1 to 256 characters"));
+        return refuse_field(r, CODE_BAD_FIELD, item_field(a, i, "name"),
+                            STR("1 to 256 characters"));
     if (in->quantity < 1 || in->quantity > QUANTITY_MAX)
         return refuse_field(r, CODE_BAD_FIELD, item_field(a, i, "quantity"), STR("1 to 1000000"));
-    *out = (struct order_item){ .line_no = (int)i + 1, .sku = in->sku, .name = in->name, .quantity = in->quantity };
-    if ((code = amount(c, currency, money_fen(in->unit_price), item_field(a, i, "unit_price"), &out->unit_price, r)))
+    *out = (struct order_item) {
+        .line_no = (int)i + 1, .sku = in->sku, .name = in->name, .quantity = in->quantity
+    };
+    if ((code = amount(c, currency, money_fen(in->unit_price), item_field(a, i, "unit_price"),
+                       &out->unit_price, r)))
         return code;
-    if ((code = amount(c, currency, money_fen(in->discount), item_field(a, i, "discount"), &out->discount, r)))
+    if ((code = amount(c, currency, money_fen(in->discount), item_field(a, i, "discount"),
+                       &out->discount, r)))
         return code;
-    if (money_mul(out->unit_price, out->quantity, &out->line_amount) || money_fen(out->line_amount) > c->settings.order_amount_max_fen)
-        return refuse_field(r, CODE_AMOUNT_INVALID, item_field(a, i, "quantity"), STR("the line is above the largest amount of an order"));
+    if (money_mul(out->unit_price, out->quantity, &out->line_amount) ||
+        money_fen(out->line_amount) > c->settings.order_amount_max_fen)
+        return refuse_field(r, CODE_AMOUNT_INVALID, item_field(a, i, "quantity"),
+                            STR("the line is above the largest amount of an order"));
     if (money_fen(out->discount) > money_fen(out->line_amount))
-        return refuse_field(r, CODE_AMOUNT_INVALID, item_field(a, i, "discount"), STR("more than the line's amount"));
+        return refuse_field(r, CODE_AMOUNT_INVALID, item_field(a, i, "discount"),
+                            STR("more than the line's amount"));
     return CODE_OK;
 }
 
 /* Sums the lines into o->order_amount; weights[i] is what line i counts in the allocation. */
-static enum code sum_items(const struct centre *c, struct arena *a, const struct order_new *n, struct order *o, struct money *weights,
-                           struct refusal *r)
+static enum code sum_items(const struct centre *c, struct arena *a, const struct order_new *n,
+                           struct order *o, struct money *weights, struct refusal *r)
 {
     struct money sum = money_zero(o->pay_amount);
 
@@ -141,14 +163,16 @@ static enum code sum_items(const struct centre *c, struct arena *a, const struct
         enum code code = check_item(c, a, n->currency, &n->items[i], i, &o->items[i], r);
         if (code)
             return code;
-        if (money_sub(o->items[i].line_amount, o->items[i].discount, &weights[i]) || money_add(sum, weights[i], &sum))
+        if (money_sub(o->items[i].line_amount, o->items[i].discount, &weights[i]) ||
+            money_add(sum, weights[i], &sum))
             return refuse_field(r, CODE_AMOUNT_INVALID, "items", STR("the sum is too large"));
     }
     o->order_amount = sum;
     return CODE_OK;
 }
 
-static enum code total(const struct centre *c, const struct order_new *n, struct order *o, struct refusal *r)
+static enum code total(const struct centre *c, const struct order_new *n, struct order *o,
+                       struct refusal *r)
 {
     enum code code;
 
@@ -157,19 +181,24 @@ static enum code total(const struct centre *c, const struct order_new *n, struct
         (code = amount(c, n->currency, n->tax_fen, "tax", &o->tax, r)))
         return code;
     if (money_fen(o->discount) > money_fen(o->order_amount))
-        return refuse_field(r, CODE_AMOUNT_INVALID, "discount", STR("more than the order's amount"));
-    if (money_sub(o->order_amount, o->discount, &o->pay_amount) || money_add(o->pay_amount, o->shipping, &o->pay_amount) ||
-        money_add(o->pay_amount, o->tax, &o->pay_amount) || money_fen(o->pay_amount) > c->settings.order_amount_max_fen)
-        return refuse_field(r, CODE_AMOUNT_INVALID, n->has_amount ? "amount" : "items", STR("the order is above the largest amount"));
+        return refuse_field(r, CODE_AMOUNT_INVALID, "discount",
+                            STR("more than the order's amount"));
+    if (money_sub(o->order_amount, o->discount, &o->pay_amount) ||
+        money_add(o->pay_amount, o->shipping, &o->pay_amount) ||
+        money_add(o->pay_amount, o->tax, &o->pay_amount) ||
+        money_fen(o->pay_amount) > c->settings.order_amount_max_fen)
+        return refuse_field(r, CODE_AMOUNT_INVALID, n->has_amount ? "amount" : "items",
+                            STR("the order is above the largest amount"));
     if (money_sign(o->pay_amount) == 0)
         return refuse(r, CODE_AMOUNT_ZERO);
     return CODE_OK;
 }
 
-static enum code allocate(struct order *o, struct money *weights, struct arena *a, struct refusal *r)
+static enum code allocate(struct order *o, struct money *weights, struct arena *a,
+                          struct refusal *r)
 {
     struct money *shares = arena_array(a, o->item_count, sizeof *shares);
-    bool          all_free = true;
+    bool all_free = true;
 
     for (size_t i = 0; i < o->item_count; i++)
         all_free = all_free && money_sign(weights[i]) == 0;
@@ -177,20 +206,23 @@ static enum code allocate(struct order *o, struct money *weights, struct arena *
         if (money_of(1, money_currency(&o->pay_amount), &weights[i]))
             return refuse(r, CODE_INTERNAL);
     if (money_allocate(o->pay_amount, weights, o->item_count, shares))
-        return refuse_field(r, CODE_AMOUNT_INVALID, "items", STR("the amount cannot be divided over the lines"));
+        return refuse_field(r, CODE_AMOUNT_INVALID, "items",
+                            STR("the amount cannot be divided over the lines"));
     for (size_t i = 0; i < o->item_count; i++)
         o->items[i].paid_share = shares[i];
     return CODE_OK;
 }
 
-static enum code amounts(struct centre *c, struct arena *a, const struct order_new *n, struct order *o, struct refusal *r)
+static enum code amounts(struct centre *c, struct arena *a, const struct order_new *n,
+                         struct order *o, struct refusal *r)
 {
     enum code code;
 
     if (!currency_supported(c, n->currency) || money_of(0, n->currency, &o->pay_amount))
         return refuse_field(r, CODE_CURRENCY_UNSUPPORTED, "currency", STR_NONE);
     if (n->has_amount == (n->item_count > 0))
-        return refuse_field(r, CODE_BAD_FIELD, n->has_amount ? "amount" : "items", STR("give either items or amount"));
+        return refuse_field(r, CODE_BAD_FIELD, n->has_amount ? "amount" : "items",
+                            STR("give either items or amount"));
     if (n->item_count > ORDER_ITEMS_MAX)
         return refuse_field(r, CODE_BAD_FIELD, "items", STR("at most 200 lines"));
     if (n->has_amount) {
@@ -221,7 +253,8 @@ static void digest_money(struct buf *b, struct money m)
     buf_add_char(b, ',');
 }
 
-/* Over the business fields in a fixed order; texts carry their length, so no two contents print alike. */
+/* Over the business fields in a fixed order; texts carry their length, so no two contents print
+ * alike. */
 static struct sha256 digest(const struct order *o, int64_t expire_in_ms)
 {
     BUF_AUTO b;
@@ -253,11 +286,13 @@ static struct str key(struct arena *a, const struct order_new *n)
     if (n->merchant_order_no.p)
         return str_printf(a, "m" STR_FMT, STR_ARG(n->merchant_order_no));
     if (n->request_id.p)
-        return str_printf(a, "r" STR_FMT "\x1f" STR_FMT, STR_ARG(n->user_id), STR_ARG(n->request_id));
+        return str_printf(a, "r" STR_FMT "\x1f" STR_FMT, STR_ARG(n->user_id),
+                          STR_ARG(n->request_id));
     return STR_NONE;
 }
 
-enum code order_draft(struct centre *c, const struct act *act, const struct order_new *n, struct order_draft *ret, struct refusal *refusal)
+enum code order_draft(struct centre *c, const struct act *act, const struct order_new *n,
+                      struct order_draft *ret, struct refusal *refusal)
 {
     struct order o = {
         .caller = act->caller.id,
@@ -277,12 +312,16 @@ enum code order_draft(struct centre *c, const struct act *act, const struct orde
     if (code)
         return code;
     o.digest = digest(&o, n->expire_in_ms);
-    o.no.slot = (uint16_t)order_slot(act, n->merchant_order_no.p ? n->merchant_order_no : n->user_id);
-    *ret = (struct order_draft){ .order = o, .order_key = key(act->arena, n), .expire_in_ms = n->expire_in_ms };
+    o.no.slot =
+        (uint16_t)order_slot(act, n->merchant_order_no.p ? n->merchant_order_no : n->user_id);
+    *ret = (struct order_draft) { .order = o,
+                                  .order_key = key(act->arena, n),
+                                  .expire_in_ms = n->expire_in_ms };
     return CODE_OK;
 }
 
-static const char *item_difference(struct arena *a, const struct order_item *x, const struct order_item *y, size_t i)
+static const char *item_difference(struct arena *a, const struct order_item *x,
+                                   const struct order_item *y, size_t i)
 {
     if (!str_eq(x->sku, y->sku))
         return item_field(a, i, "sku");
@@ -297,7 +336,8 @@ static const char *item_difference(struct arena *a, const struct order_item *x, 
     return NULL;
 }
 
-const char *order_difference(struct arena *a, const struct order *existing, const struct order_draft *asked)
+const char *order_difference(struct arena *a, const struct order *existing,
+                             const struct order_draft *asked)
 {
     const struct order *o = &asked->order;
 
@@ -326,7 +366,8 @@ const char *order_difference(struct arena *a, const struct order *existing, cons
         return NULL;
     if (!str_eq(existing->subject, o->subject))
         return "subject";
-    if ((existing->expire_ms ? existing->expire_ms - existing->create_ms : 0) != asked->expire_in_ms)
+    if ((existing->expire_ms ? existing->expire_ms - existing->create_ms : 0) !=
+        asked->expire_in_ms)
         return "expire_in_s";
     return NULL;
 }

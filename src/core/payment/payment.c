@@ -1,8 +1,8 @@
 /* payment.c -- the rules of payments: what a fact does to one, whoever brought it.
  *
- * payment_apply reads the row, looks the cell up and does it: a move is a compare-and-set, a journal row and, for a terminal
- * state, an event in the same transaction. A terminal state needs evidence. SUCCESS is never taken back. A quarantined
- * payment moves by nobody but an operator. */
+ * payment_apply reads the row, looks the cell up and does it: a move is a compare-and-set, a
+ * journal row and, for a terminal state, an event in the same transaction. A terminal state needs
+ * evidence. SUCCESS is never taken back. A quarantined payment moves by nobody but an operator. */
 #include "core/payment/payment.h"
 
 #include "base/buf.h"
@@ -16,19 +16,21 @@
 #include <assert.h>
 #include <inttypes.h>
 
-static_assert(PAYMENT_INIT == 0 && PAYMENT_PAYING == 1 && PAYMENT_SUCCESS == 2 && PAYMENT_FAILED == 3 && PAYMENT_CLOSED == 4,
+static_assert(PAYMENT_INIT == 0 && PAYMENT_PAYING == 1 && PAYMENT_SUCCESS == 2 &&
+                  PAYMENT_FAILED == 3 && PAYMENT_CLOSED == 4,
               "payment_status is persisted");
-static_assert(CLOSE_NO == 0 && CLOSE_CALLER == 1 && CLOSE_CANCEL == 2 && CLOSE_EXPIRY == 3 && CLOSE_PAID_ELSEWHERE == 4 &&
-                  CLOSE_SWITCH == 5 && CLOSE_TERMINAL == 6,
+static_assert(CLOSE_NO == 0 && CLOSE_CALLER == 1 && CLOSE_CANCEL == 2 && CLOSE_EXPIRY == 3 &&
+                  CLOSE_PAID_ELSEWHERE == 4 && CLOSE_SWITCH == 5 && CLOSE_TERMINAL == 6,
               "payment_close is persisted");
-static_assert(SETTLED_NO == 0 && SETTLED_WON == 1 && SETTLED_SURPLUS == 2 && SETTLED_ASIDE == 3, "payment_settled is persisted");
+static_assert(SETTLED_NO == 0 && SETTLED_WON == 1 && SETTLED_SURPLUS == 2 && SETTLED_ASIDE == 3,
+              "payment_settled is persisted");
 
 #define EVENT_DATA_BYTES_MAX 8192
 
 /* ---- the matrix (rules.md section 1) ----
  *
- * Late success (FAILED or CLOSED, then paid) is a normal move: the shopper typed the password while we closed; settling the
- * order, or paying back, is the order module's decision. */
+ * Late success (FAILED or CLOSED, then paid) is a normal move: the shopper typed the password while
+ * we closed; settling the order, or paying back, is the order module's decision. */
 /* clang-format off */
 #define MOVE(status) { ACT_MOVE, PAYMENT_##status }
 #define CLOSE        { .act = ACT_CLOSE }
@@ -60,7 +62,8 @@ struct payment_cell payment_cell_of(enum payment_row row, enum payment_status st
 }
 
 /* False: the fact is none about a payment's status. */
-static bool row_of(enum fact_kind fact, const struct evidence *evidence, const struct payment *p, enum payment_row *ret)
+static bool row_of(enum fact_kind fact, const struct evidence *evidence, const struct payment *p,
+                   enum payment_row *ret)
 {
     switch (fact) {
     case FACT_ACCEPTED:
@@ -92,10 +95,10 @@ static bool row_of(enum fact_kind fact, const struct evidence *evidence, const s
 /* What one application carries along. */
 struct apply {
     const struct evidence *evidence;
-    enum journal_cause     cause;
-    enum fact_kind         fact;
-    struct str             trace_id;
-    enum payment_move      move;
+    enum journal_cause cause;
+    enum fact_kind fact;
+    struct str trace_id;
+    enum payment_move move;
 };
 
 /* ---- events ---- */
@@ -117,10 +120,11 @@ static int event_of(enum payment_status to)
     return 0;
 }
 
-static void print_event_data(struct arena *a, struct json_out *j, const struct payment *p, struct str merchant_order_no, int64_t now_ms)
+static void print_event_data(struct arena *a, struct json_out *j, const struct payment *p,
+                             struct str merchant_order_no, int64_t now_ms)
 {
     const struct channel_info *channel = channel_by_id(p->channel);
-    const struct method_info  *method = channel ? channel_method(channel, p->method) : NULL;
+    const struct method_info *method = channel ? channel_method(channel, p->method) : NULL;
 
     json_begin_object(j);
     json_kv_str(j, "order_no", number_str(a, p->order_no));
@@ -149,13 +153,14 @@ static void print_event_data(struct arena *a, struct json_out *j, const struct p
     json_end_object(j);
 }
 
-static enum err emit(struct tx *tx, const struct payment *p, struct str trace_id, struct err_info *info)
+static enum err emit(struct tx *tx, const struct payment *p, struct str trace_id,
+                     struct err_info *info)
 {
-    struct arena   *a = tx_arena(tx);
-    struct buf      b;
+    struct arena *a = tx_arena(tx);
+    struct buf b;
     struct json_out j;
-    struct str      merchant_order_no;
-    enum err        e = order_merchant_no(tx, p->order_no.id, &merchant_order_no, info);
+    struct str merchant_order_no;
+    enum err e = order_merchant_no(tx, p->order_no.id, &merchant_order_no, info);
 
     if (e)
         return e;
@@ -183,25 +188,32 @@ static bool is_terminal(enum payment_status s)
     return s == PAYMENT_SUCCESS || s == PAYMENT_FAILED || s == PAYMENT_CLOSED;
 }
 
-static enum err open_incident(struct tx *tx, const struct payment *p, enum incident_kind kind, struct str discriminator,
-                              const struct apply *x, struct err_info *info)
+static enum err open_incident(struct tx *tx, const struct payment *p, enum incident_kind kind,
+                              struct str discriminator, const struct apply *x,
+                              struct err_info *info)
 {
     const struct fact *f = x->evidence->fact;
-    struct str         stated = str_of(fact_kind_name(x->fact));
-    struct incident    incident = {
-           .kind = kind, .subject = p->no, .discriminator = discriminator, .caller = p->caller, .policy = POLICY_HOLD, .trace_id = x->trace_id
-    };
+    struct str stated = str_of(fact_kind_name(x->fact));
+    struct incident incident = { .kind = kind,
+                                 .subject = p->no,
+                                 .discriminator = discriminator,
+                                 .caller = p->caller,
+                                 .policy = POLICY_HOLD,
+                                 .trace_id = x->trace_id };
 
     incident.detail =
         f && x->fact == FACT_PAID
             ? str_printf(tx_arena(tx),
-                         STR_FMT " stated by %s: %" PRId64 " " STR_FMT ", transaction " STR_FMT "%s; the payment is %s, %" PRId64 " " STR_FMT
+                         STR_FMT " stated by %s: %" PRId64 " " STR_FMT ", transaction " STR_FMT
+                                 "%s; the payment is %s, %" PRId64 " " STR_FMT
                                  ", transaction " STR_FMT,
-                         STR_ARG(stated), evidence_kind_name(x->evidence->kind), money_fen(f->amount), STR_ARG(money_currency(&f->amount)),
-                         STR_ARG(f->transaction_id), f->ours ? "" : " of another merchant or app", payment_status_name(p->status),
-                         money_fen(p->amount), STR_ARG(money_currency(&p->amount)), STR_ARG(p->transaction_id))
-            : str_printf(tx_arena(tx), STR_FMT " stated by %s; the payment is %s", STR_ARG(stated), evidence_kind_name(x->evidence->kind),
-                         payment_status_name(p->status));
+                         STR_ARG(stated), evidence_kind_name(x->evidence->kind),
+                         money_fen(f->amount), STR_ARG(money_currency(&f->amount)),
+                         STR_ARG(f->transaction_id), f->ours ? "" : " of another merchant or app",
+                         payment_status_name(p->status), money_fen(p->amount),
+                         STR_ARG(money_currency(&p->amount)), STR_ARG(p->transaction_id))
+            : str_printf(tx_arena(tx), STR_FMT " stated by %s; the payment is %s", STR_ARG(stated),
+                         evidence_kind_name(x->evidence->kind), payment_status_name(p->status));
     return incident_open(tx, &incident, NULL, info);
 }
 
@@ -211,7 +223,8 @@ static enum incident_kind mismatch_kind(const struct apply *x)
 }
 
 /* One incident a payment, whatever is stated while it is held. */
-static enum err quarantine(struct tx *tx, struct payment *p, enum incident_kind kind, struct apply *x, struct err_info *info)
+static enum err quarantine(struct tx *tx, struct payment *p, enum incident_kind kind,
+                           struct apply *x, struct err_info *info)
 {
     enum err e = open_incident(tx, p, kind, STR(""), x, info);
 
@@ -221,13 +234,15 @@ static enum err quarantine(struct tx *tx, struct payment *p, enum incident_kind 
     return e;
 }
 
-/* Held for an operator: what else is stated of the money is counted with its incident and moves nothing. */
+/* Held for an operator: what else is stated of the money is counted with its incident and moves
+ * nothing. */
 static enum err still_held(struct tx *tx, struct payment *p, struct apply *x, struct err_info *info)
 {
     x->move = x->fact == FACT_PAID ? PAYMENT_QUARANTINED : PAYMENT_ALREADY;
     if (x->fact != FACT_PAID)
         return ERR_OK;
-    return open_incident(tx, p, x->evidence->equal ? INCIDENT_AMOUNT_MISMATCH : mismatch_kind(x), STR(""), x, info);
+    return open_incident(tx, p, x->evidence->equal ? INCIDENT_AMOUNT_MISMATCH : mismatch_kind(x),
+                         STR(""), x, info);
 }
 
 /* A success is contradicted: nothing is taken back, a person looks. */
@@ -245,14 +260,15 @@ static enum err already(struct tx *tx, struct payment *p, struct apply *x, struc
     const struct fact *f = x->evidence->fact;
 
     x->move = PAYMENT_ALREADY;
-    if (x->fact != FACT_PAID || p->status != PAYMENT_SUCCESS || f->transaction_id.n == 0 || p->transaction_id.n == 0 ||
-        str_eq(f->transaction_id, p->transaction_id))
+    if (x->fact != FACT_PAID || p->status != PAYMENT_SUCCESS || f->transaction_id.n == 0 ||
+        p->transaction_id.n == 0 || str_eq(f->transaction_id, p->transaction_id))
         return ERR_OK;
     x->move = PAYMENT_CLASH;
     return open_incident(tx, p, INCIDENT_TRANSACTION_CLASH, f->transaction_id, x, info);
 }
 
-static enum err update(struct tx *tx, struct payment *p, enum payment_status to, const struct journal_head *head, const struct apply *x,
+static enum err update(struct tx *tx, struct payment *p, enum payment_status to,
+                       const struct journal_head *head, const struct apply *x,
                        struct err_info *info)
 {
     switch (to) {
@@ -270,19 +286,23 @@ static enum err update(struct tx *tx, struct payment *p, enum payment_status to,
 }
 
 /* The only place that writes payment_order.status. */
-static enum err move(struct tx *tx, struct payment *p, enum payment_status to, struct apply *x, struct err_info *info)
+static enum err move(struct tx *tx, struct payment *p, enum payment_status to, struct apply *x,
+                     struct err_info *info)
 {
-    struct journal_row  row;
+    struct journal_row row;
     struct journal_head head;
-    enum err            e;
+    enum err e;
 
     if (is_terminal(to) && x->evidence->kind == EVIDENCE_NONE)
         return err_internal(info, "a terminal move without evidence");
-    struct str note = p->close_requested ? str_of(payment_close_name(p->close_requested)) : STR_NONE;
-    if ((e = journal_next(tx, p->no, &p->journal, (int)p->status, (int)to, x->cause, x->evidence, x->trace_id, note, &row, &head, info)))
+    struct str note =
+        p->close_requested ? str_of(payment_close_name(p->close_requested)) : STR_NONE;
+    if ((e = journal_next(tx, p->no, &p->journal, (int)p->status, (int)to, x->cause, x->evidence,
+                          x->trace_id, note, &row, &head, info)))
         return e;
     e = update(tx, p, to, &head, x, info);
-    if (e == ERR_EXISTS) /* the channel names a transaction that already settled another payment of ours */
+    if (e == ERR_EXISTS) /* the channel names a transaction that already settled another payment of
+                            ours */
         return quarantine(tx, p, INCIDENT_TRANSACTION_CLASH, x, info);
     if (e)
         return e;
@@ -296,7 +316,8 @@ static enum err move(struct tx *tx, struct payment *p, enum payment_status to, s
 }
 
 /* The caller goes on after the commit; the due row is there in case it does not. */
-static enum err wanted(struct tx *tx, struct payment *p, enum payment_move what, struct apply *x, struct err_info *info)
+static enum err wanted(struct tx *tx, struct payment *p, enum payment_move what, struct apply *x,
+                       struct err_info *info)
 {
     x->move = what;
     if (what == PAYMENT_CLOSE_WANTED)
@@ -304,7 +325,8 @@ static enum err wanted(struct tx *tx, struct payment *p, enum payment_move what,
     return payment_sql_due_insert(tx, tx_now_ms(tx), p->no.id, info);
 }
 
-static enum err do_cell(struct tx *tx, struct payment *p, const struct payment_cell *cell, struct apply *x, struct err_info *info)
+static enum err do_cell(struct tx *tx, struct payment *p, const struct payment_cell *cell,
+                        struct apply *x, struct err_info *info)
 {
     switch (cell->act) {
     case ACT_NONE:
@@ -323,21 +345,28 @@ static enum err do_cell(struct tx *tx, struct payment *p, const struct payment_c
     return err_internal(info, "no such act");
 }
 
-enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact, const struct evidence *evidence, enum journal_cause cause,
-                       struct str trace_id, enum payment_move *ret_move, struct payment *ret, struct err_info *info)
+enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact,
+                       const struct evidence *evidence, enum journal_cause cause,
+                       struct str trace_id, enum payment_move *ret_move, struct payment *ret,
+                       struct err_info *info)
 {
-    struct payment   p;
+    struct payment p;
     enum payment_row row;
-    struct apply     x = { .evidence = evidence, .cause = cause, .fact = fact, .trace_id = trace_id, .move = PAYMENT_ALREADY };
-    enum err         e = payment_sql_load(tx, pay_id, &p, info);
+    struct apply x = { .evidence = evidence,
+                       .cause = cause,
+                       .fact = fact,
+                       .trace_id = trace_id,
+                       .move = PAYMENT_ALREADY };
+    enum err e = payment_sql_load(tx, pay_id, &p, info);
 
     if (e)
         return e;
     if (fact == FACT_PAID && (!evidence->fact || evidence->kind == EVIDENCE_NONE))
         return err_internal(info, "PAID without the fact or its evidence");
     if (row_of(fact, evidence, &p, &row)) {
-        e = p.quarantined && p.status != PAYMENT_SUCCESS ? still_held(tx, &p, &x, info)
-                                                         : do_cell(tx, &p, &matrix[row][p.status], &x, info);
+        e = p.quarantined && p.status != PAYMENT_SUCCESS
+                ? still_held(tx, &p, &x, info)
+                : do_cell(tx, &p, &matrix[row][p.status], &x, info);
         if (e)
             return e;
     } else if (fact != FACT_NOTHING) {
@@ -355,38 +384,45 @@ enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct
     return payment_sql_load(tx, pay_id, ret, info);
 }
 
-enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n, struct err_info *info)
+enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n,
+                           struct err_info *info)
 {
     return payment_sql_of_order(tx, order_id, ret, ret_n, info);
 }
 
-enum err payments_brief(struct tx *tx, int64_t order_id, struct payment_brief **ret, size_t *ret_n, struct err_info *info)
+enum err payments_brief(struct tx *tx, int64_t order_id, struct payment_brief **ret, size_t *ret_n,
+                        struct err_info *info)
 {
     return payment_sql_brief(tx, order_id, ret, ret_n, info);
 }
 
-enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after, int64_t older_than_ms, size_t max, struct payment_due *ret,
+enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after,
+                                int64_t older_than_ms, size_t max, struct payment_due *ret,
                                 size_t *ret_n, struct err_info *info)
 {
     return payment_sql_unsettled_page(tx, after, older_than_ms, max, ret, ret_n, info);
 }
 
-enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_close why, struct err_info *info)
+enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_close why,
+                               struct err_info *info)
 {
     bool open = p->status == PAYMENT_INIT || p->status == PAYMENT_PAYING;
     bool ended = p->status == PAYMENT_FAILED || p->status == PAYMENT_CLOSED;
 
-    if (p->quarantined || (why == CLOSE_TERMINAL ? !ended || p->close_requested == CLOSE_TERMINAL : !open || p->close_requested != CLOSE_NO))
+    if (p->quarantined || (why == CLOSE_TERMINAL ? !ended || p->close_requested == CLOSE_TERMINAL
+                                                 : !open || p->close_requested != CLOSE_NO))
         return ERR_OK;
     enum err e = payment_sql_close_requested(tx, p, why, info);
     return e ? e : payment_sql_due_insert(tx, tx_now_ms(tx), p->no.id, info);
 }
 
-enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_settled settled, struct err_info *info)
+enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_settled settled,
+                             struct err_info *info)
 {
     if (p->status != PAYMENT_SUCCESS)
         return err_internal(info, "only a success is settled");
-    return settled == SETTLED_ASIDE ? payment_sql_aside(tx, p, info) : payment_sql_settled(tx, p, settled, info);
+    return settled == SETTLED_ASIDE ? payment_sql_aside(tx, p, info)
+                                    : payment_sql_settled(tx, p, settled, info);
 }
 
 /* ---- names ---- */
@@ -457,10 +493,12 @@ static void print_cell(struct buf *out, enum payment_row row, enum payment_statu
 
     switch (cell->act) {
     case ACT_NONE:
-        buf_add_str(out, row == ROW_PAID_EQUAL ? STR(" – ; other transaction: incident |") : STR(" – |"));
+        buf_add_str(out, row == ROW_PAID_EQUAL ? STR(" – ; other transaction: incident |")
+                                               : STR(" – |"));
         return;
     case ACT_MOVE:
-        buf_printf(out, " → %s%s |", status_names[cell->to], cell->to == PAYMENT_SUCCESS && is_terminal(status) ? ", late" : "");
+        buf_printf(out, " → %s%s |", status_names[cell->to],
+                   cell->to == PAYMENT_SUCCESS && is_terminal(status) ? ", late" : "");
         return;
     case ACT_CLOSE:
         buf_add_str(out, STR(" request close |"));
@@ -489,7 +527,8 @@ void payment_matrix_print(struct buf *out)
         [ROW_SHUT] = "SHUT",
     };
 
-    buf_add_str(out, STR("| fact \\ status | INIT | PAYING | SUCCESS | FAILED | CLOSED |\n|---|---|---|---|---|---|\n"));
+    buf_add_str(out, STR("| fact \\ status | INIT | PAYING | SUCCESS | FAILED | CLOSED "
+                         "|\n|---|---|---|---|---|---|\n"));
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         buf_printf(out, "| %s |", rows[r]);
         for (size_t s = 0; s < sizeof status_names / sizeof status_names[0]; s++)

@@ -4,77 +4,98 @@
 #include <inttypes.h>
 
 /* Without the request bytes, which only the sender needs. */
-#define COLUMNS                                                                                                              \
-    "id, slot, order_id, caller, account, environment, channel, method, user_id, payer, client_ip, amount, currency, status," \
-    " late, quarantined, superseded, settled, paid_amount, payer_amount, channel_discount, refunding, refunded,"             \
-    " transaction_id, credentials, credential_expire, calls, unknown_calls, call_owner, call_until, close_requested,"        \
-    " close_time, request_id, digest, expire_time, pay_time, next_query_time, query_count, evidence_kind, evidence_ref,"     \
+#define COLUMNS                                                                                    \
+    "id, slot, order_id, caller, account, environment, channel, method, user_id, payer, "          \
+    "client_ip, amount, currency, status,"                                                         \
+    " late, quarantined, superseded, settled, paid_amount, payer_amount, channel_discount, "       \
+    "refunding, refunded,"                                                                         \
+    " transaction_id, credentials, credential_expire, calls, unknown_calls, call_owner, "          \
+    "call_until, close_requested,"                                                                 \
+    " close_time, request_id, digest, expire_time, pay_time, next_query_time, query_count, "       \
+    "evidence_kind, evidence_ref,"                                                                 \
     " trace_id, route, version, journal_id, journal_seq, journal_hash, create_time, update_time"
 
-SQL(payment_insert,
-    "INSERT INTO payment_order (id, slot, order_id, caller, account, environment, channel, method, user_id, payer, client_ip,"
-    " amount, currency, status, live, late, quarantined, superseded, settled, paid_amount, payer_amount, channel_discount,"
-    " refunding, refunded, transaction_id, grant_key, credentials, credential_expire, request_endpoint, request_body, calls,"
-    " unknown_calls, call_owner, call_until, close_requested, close_time, request_id, digest, expire_time, pay_time,"
-    " next_query_time, query_count, evidence_kind, evidence_ref, trace_id, route, version, journal_id, journal_seq,"
-    " journal_hash, create_time, update_time)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, ?, ?, 0, 0, ?, ?, 0, 0,"
-    " ?, ?, ?, 0, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)");
+SQL(payment_insert, "INSERT INTO payment_order (id, slot, order_id, caller, account, environment, "
+                    "channel, method, user_id, payer, client_ip,"
+                    " amount, currency, status, live, late, quarantined, superseded, settled, "
+                    "paid_amount, payer_amount, channel_discount,"
+                    " refunding, refunded, transaction_id, grant_key, credentials, "
+                    "credential_expire, request_endpoint, request_body, calls,"
+                    " unknown_calls, call_owner, call_until, close_requested, close_time, "
+                    "request_id, digest, expire_time, pay_time,"
+                    " next_query_time, query_count, evidence_kind, evidence_ref, trace_id, route, "
+                    "version, journal_id, journal_seq,"
+                    " journal_hash, create_time, update_time)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+                    "0, NULL, NULL, NULL, 0, ?, ?, 0, 0, ?, ?, 0, 0,"
+                    " ?, ?, ?, 0, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 SQL(payment_by_id, "SELECT " COLUMNS " FROM payment_order WHERE id = ?");
 SQL(payment_request, "SELECT request_endpoint, request_body FROM payment_order WHERE id = ?");
-SQL(payment_of_order, "SELECT " COLUMNS " FROM payment_order WHERE order_id = ? ORDER BY id LIMIT ?");
-SQL(payment_brief,
-    "SELECT id, channel, status, settled, close_requested, superseded, quarantined FROM payment_order"
-    " WHERE order_id = ? AND (status <= 2 OR quarantined = 1) ORDER BY id");
+SQL(payment_of_order,
+    "SELECT " COLUMNS " FROM payment_order WHERE order_id = ? ORDER BY id LIMIT ?");
+SQL(payment_brief, "SELECT id, channel, status, settled, close_requested, superseded, quarantined "
+                   "FROM payment_order"
+                   " WHERE order_id = ? AND (status <= 2 OR quarantined = 1) ORDER BY id");
 SQL(payment_by_request, "SELECT id FROM payment_order WHERE order_id = ? AND request_id = ?");
 SQL(payment_live, "SELECT id FROM payment_order WHERE order_id = ? AND channel = ? AND live = 0");
-SQL(payment_by_transaction, "SELECT id FROM payment_order WHERE account = ? AND transaction_id = ?");
+SQL(payment_by_transaction,
+    "SELECT id FROM payment_order WHERE account = ? AND transaction_id = ?");
 
 #define EVIDENCE "evidence_kind = ?, evidence_ref = ?, "
-#define HEAD     "version = version + 1, journal_id = ?, journal_seq = ?, journal_hash = ?, update_time = ?"
-#define GUARD    " WHERE id = ? AND version = ? AND status = ?"
+#define HEAD                                                                                       \
+    "version = version + 1, journal_id = ?, journal_seq = ?, journal_hash = ?, update_time = ?"
+#define GUARD " WHERE id = ? AND version = ? AND status = ?"
 
 SQL(payment_accepted, "UPDATE payment_order SET status = 1, " EVIDENCE HEAD GUARD);
-SQL(payment_success,
-    "UPDATE payment_order SET status = 2, late = ?, paid_amount = ?, payer_amount = ?, channel_discount = ?, transaction_id = ?,"
-    " pay_time = ?, " EVIDENCE HEAD GUARD);
+SQL(payment_success, "UPDATE payment_order SET status = 2, late = ?, paid_amount = ?, payer_amount "
+                     "= ?, channel_discount = ?, transaction_id = ?,"
+                     " pay_time = ?, " EVIDENCE HEAD GUARD);
 SQL(payment_ended, "UPDATE payment_order SET status = ?, live = ?, " EVIDENCE HEAD GUARD);
 
 SQL(payment_quarantine,
-    "UPDATE payment_order SET quarantined = 1, paid_amount = ?, payer_amount = ?, channel_discount = ?, " EVIDENCE
-    "version = version + 1, update_time = ?" GUARD " AND quarantined = 0");
-SQL(payment_close_requested,
-    "UPDATE payment_order SET close_requested = ?, close_time = ?, version = version + 1, update_time = ?" GUARD);
-SQL(payment_settled, "UPDATE payment_order SET settled = ?, version = version + 1, update_time = ?" GUARD " AND settled = ?");
-SQL(payment_aside, "UPDATE payment_order SET settled = 3, live = ?, version = version + 1, update_time = ?" GUARD " AND settled = ?");
-SQL(payment_supersede,
-    "UPDATE payment_order SET superseded = 1, live = ?, request_id = ?, close_requested = ?, close_time = ?,"
-    " version = version + 1, update_time = ?" GUARD " AND superseded = 0");
+    "UPDATE payment_order SET quarantined = 1, paid_amount = ?, payer_amount = ?, channel_discount "
+    "= ?, " EVIDENCE "version = version + 1, update_time = ?" GUARD " AND quarantined = 0");
+SQL(payment_close_requested, "UPDATE payment_order SET close_requested = ?, close_time = ?, "
+                             "version = version + 1, update_time = ?" GUARD);
+SQL(payment_settled,
+    "UPDATE payment_order SET settled = ?, version = version + 1, update_time = ?" GUARD
+    " AND settled = ?");
+SQL(payment_aside,
+    "UPDATE payment_order SET settled = 3, live = ?, version = version + 1, update_time = ?" GUARD
+    " AND settled = ?");
+SQL(payment_supersede, "UPDATE payment_order SET superseded = 1, live = ?, request_id = ?, "
+                       "close_requested = ?, close_time = ?,"
+                       " version = version + 1, update_time = ?" GUARD " AND superseded = 0");
 
-SQL(payment_lease_take,
-    "UPDATE payment_order SET call_owner = ?, call_until = ?, unknown_calls = unknown_calls + ?, update_time = ?"
-    " WHERE id = ? AND call_owner = ? AND call_until = ?");
-SQL(payment_lease_release,
-    "UPDATE payment_order SET call_owner = 0, call_until = 0 WHERE id = ? AND call_owner = ? AND call_until = ?");
-SQL(payment_called, "UPDATE payment_order SET calls = calls + 1, unknown_calls = unknown_calls + ?, update_time = ? WHERE id = ?");
-SQL(payment_credentials, "UPDATE payment_order SET credentials = ?, credential_expire = ? WHERE id = ?");
+SQL(payment_lease_take, "UPDATE payment_order SET call_owner = ?, call_until = ?, unknown_calls = "
+                        "unknown_calls + ?, update_time = ?"
+                        " WHERE id = ? AND call_owner = ? AND call_until = ?");
+SQL(payment_lease_release, "UPDATE payment_order SET call_owner = 0, call_until = 0 WHERE id = ? "
+                           "AND call_owner = ? AND call_until = ?");
+SQL(payment_called, "UPDATE payment_order SET calls = calls + 1, unknown_calls = unknown_calls + "
+                    "?, update_time = ? WHERE id = ?");
+SQL(payment_credentials,
+    "UPDATE payment_order SET credentials = ?, credential_expire = ? WHERE id = ?");
 
 SQL(payment_schedule, "UPDATE payment_order SET next_query_time = ?, query_count = ? WHERE id = ?");
 SQL(payment_due_insert, "INSERT INTO payment_due (due, id) VALUES (?, ?)");
 SQL(payment_due_delete, "DELETE FROM payment_due WHERE due = ? AND id = ?");
 
-#define DUE "SELECT d.due, d.id, p.order_id, p.slot, p.status, p.settled, p.update_time FROM payment_due d JOIN payment_order p ON p.id = d.id"
+#define DUE                                                                                        \
+    "SELECT d.due, d.id, p.order_id, p.slot, p.status, p.settled, p.update_time FROM payment_due " \
+    "d JOIN payment_order p ON p.id = d.id"
 SQL(payment_due_newest, DUE " WHERE d.due <= ? ORDER BY d.due DESC, d.id DESC LIMIT ?");
 SQL(payment_due_oldest, DUE " WHERE d.due <= ? ORDER BY d.due, d.id LIMIT ?");
-SQL(payment_due_after, DUE " WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, d.id LIMIT ?");
+SQL(payment_due_after,
+    DUE " WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, d.id LIMIT ?");
 
 /* For lists only: decisions read payment_brief, which is never cut off. */
 #define ATTEMPTS_MAX 1000
 
 static enum err one_row(struct query *q, struct err_info *info)
 {
-    int64_t  changed;
+    int64_t changed;
     enum err e = query_run(q, &changed, info);
     if (!e && changed != 1)
         return err_set(info, ERR_RETRY, "the payment was changed by somebody else");
@@ -141,8 +162,8 @@ enum err payment_sql_insert(struct tx *tx, const struct payment *p, struct err_i
 
 static enum err read_payment(struct query *q, struct payment *ret, struct err_info *info)
 {
-    unsigned       slot = (unsigned)col_int(q, 1);
-    struct str     currency = col_text(q, 12), digest = col_blob(q, 33), hash = col_blob(q, 45);
+    unsigned slot = (unsigned)col_int(q, 1);
+    struct str currency = col_text(q, 12), digest = col_blob(q, 33), hash = col_blob(q, 45);
     struct payment p = {
         .no = number_make(NUMBER_PAYMENT, slot, col_int(q, 0)),
         .order_no = number_make(NUMBER_ORDER, slot, col_int(q, 2)),
@@ -182,10 +203,13 @@ static enum err read_payment(struct query *q, struct payment *ret, struct err_in
         .create_ms = col_int(q, 46),
         .update_ms = col_int(q, 47),
     };
-    if (p.status > PAYMENT_CLOSED || digest.n != sizeof p.digest.b || hash.n != sizeof p.journal.hash.b ||
-        money_of(col_int(q, 11), currency, &p.amount) || money_of(col_int(q, 18), currency, &p.paid_amount) ||
-        money_of(col_int(q, 19), currency, &p.payer_amount) || money_of(col_int(q, 20), currency, &p.channel_discount) ||
-        money_of(col_int(q, 21), currency, &p.refunding) || money_of(col_int(q, 22), currency, &p.refunded))
+    if (p.status > PAYMENT_CLOSED || digest.n != sizeof p.digest.b ||
+        hash.n != sizeof p.journal.hash.b || money_of(col_int(q, 11), currency, &p.amount) ||
+        money_of(col_int(q, 18), currency, &p.paid_amount) ||
+        money_of(col_int(q, 19), currency, &p.payer_amount) ||
+        money_of(col_int(q, 20), currency, &p.channel_discount) ||
+        money_of(col_int(q, 21), currency, &p.refunding) ||
+        money_of(col_int(q, 22), currency, &p.refunded))
         return err_internal(info, "payment row %" PRId64 " is damaged", p.no.id);
     memcpy(p.digest.b, digest.p, digest.n);
     memcpy(p.journal.hash.b, hash.p, hash.n);
@@ -196,7 +220,7 @@ static enum err read_payment(struct query *q, struct payment *ret, struct err_in
 enum err payment_sql_load(struct tx *tx, int64_t id, struct payment *ret, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_by_id);
-    bool          row;
+    bool row;
 
     query_int(q, id);
     enum err e = query_next(q, &row, info);
@@ -212,7 +236,7 @@ enum err payment_sql_load(struct tx *tx, int64_t id, struct payment *ret, struct
 enum err payment_sql_load_request(struct tx *tx, struct payment *p, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_request);
-    bool          row;
+    bool row;
 
     query_int(q, p->no.id);
     enum err e = query_next(q, &row, info);
@@ -226,16 +250,17 @@ enum err payment_sql_load_request(struct tx *tx, struct payment *p, struct err_i
     return ERR_OK;
 }
 
-enum err payment_sql_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n, struct err_info *info)
+enum err payment_sql_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n,
+                              struct err_info *info)
 {
-    struct query   *q = tx_query(tx, &payment_of_order);
+    struct query *q = tx_query(tx, &payment_of_order);
     struct payment *rows = NULL;
-    size_t          n = 0, room = 0;
+    size_t n = 0, room = 0;
 
     query_int(q, order_id);
     query_int(q, ATTEMPTS_MAX);
     for (;;) {
-        bool     row;
+        bool row;
         enum err e = query_next(q, &row, info);
         if (e)
             return e;
@@ -259,28 +284,30 @@ enum err payment_sql_of_order(struct tx *tx, int64_t order_id, struct payment **
     return ERR_OK;
 }
 
-enum err payment_sql_brief(struct tx *tx, int64_t order_id, struct payment_brief **ret, size_t *ret_n, struct err_info *info)
+enum err payment_sql_brief(struct tx *tx, int64_t order_id, struct payment_brief **ret,
+                           size_t *ret_n, struct err_info *info)
 {
-    struct query         *q = tx_query(tx, &payment_brief);
+    struct query *q = tx_query(tx, &payment_brief);
     struct payment_brief *rows = NULL;
-    size_t                n = 0, room = 0;
+    size_t n = 0, room = 0;
 
     query_int(q, order_id);
     for (;;) {
-        bool     row;
+        bool row;
         enum err e = query_next(q, &row, info);
         if (e)
             return e;
         if (!row)
             break;
         if (n == room) {
-            struct payment_brief *more = arena_array(tx_arena(tx), room ? 2 * room : 8, sizeof *more);
+            struct payment_brief *more =
+                arena_array(tx_arena(tx), room ? 2 * room : 8, sizeof *more);
             if (n)
                 memcpy(more, rows, n * sizeof *more);
             rows = more;
             room = room ? 2 * room : 8;
         }
-        rows[n++] = (struct payment_brief){
+        rows[n++] = (struct payment_brief) {
             .id = col_int(q, 0),
             .channel = (enum channel_id)col_int(q, 1),
             .status = (enum payment_status)col_int(q, 2),
@@ -297,7 +324,7 @@ enum err payment_sql_brief(struct tx *tx, int64_t order_id, struct payment_brief
 
 static enum err one_id(struct query *q, int64_t *ret_id, struct err_info *info)
 {
-    bool     row;
+    bool row;
     enum err e = query_next(q, &row, info);
     if (e)
         return e;
@@ -307,7 +334,8 @@ static enum err one_id(struct query *q, int64_t *ret_id, struct err_info *info)
     return ERR_OK;
 }
 
-enum err payment_sql_by_request(struct tx *tx, int64_t order_id, struct str request_id, int64_t *ret_id, struct err_info *info)
+enum err payment_sql_by_request(struct tx *tx, int64_t order_id, struct str request_id,
+                                int64_t *ret_id, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_by_request);
 
@@ -316,7 +344,8 @@ enum err payment_sql_by_request(struct tx *tx, int64_t order_id, struct str requ
     return one_id(q, ret_id, info);
 }
 
-enum err payment_sql_live(struct tx *tx, int64_t order_id, enum channel_id channel, int64_t *ret_id, struct err_info *info)
+enum err payment_sql_live(struct tx *tx, int64_t order_id, enum channel_id channel, int64_t *ret_id,
+                          struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_live);
 
@@ -325,7 +354,8 @@ enum err payment_sql_live(struct tx *tx, int64_t order_id, enum channel_id chann
     return one_id(q, ret_id, info);
 }
 
-enum err payment_sql_by_transaction(struct tx *tx, struct str account, struct str transaction_id, int64_t *ret_id, struct err_info *info)
+enum err payment_sql_by_transaction(struct tx *tx, struct str account, struct str transaction_id,
+                                    int64_t *ret_id, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_by_transaction);
 
@@ -336,7 +366,8 @@ enum err payment_sql_by_transaction(struct tx *tx, struct str account, struct st
 
 /* ---- the edges ---- */
 
-static void moved(struct tx *tx, struct payment *p, const struct journal_head *head, const struct evidence *evidence, enum payment_status to)
+static void moved(struct tx *tx, struct payment *p, const struct journal_head *head,
+                  const struct evidence *evidence, enum payment_status to)
 {
     p->status = to;
     p->version++;
@@ -346,8 +377,8 @@ static void moved(struct tx *tx, struct payment *p, const struct journal_head *h
     p->update_ms = tx_now_ms(tx);
 }
 
-enum err payment_sql_accepted(struct tx *tx, struct payment *p, const struct journal_head *head, const struct evidence *evidence,
-                              struct err_info *info)
+enum err payment_sql_accepted(struct tx *tx, struct payment *p, const struct journal_head *head,
+                              const struct evidence *evidence, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_accepted);
 
@@ -366,16 +397,18 @@ static void take_amounts(struct payment *p, const struct fact *fact)
     struct money zero = money_zero(p->amount);
 
     p->paid_amount = money_same_currency(fact->amount, p->amount) ? fact->amount : zero;
-    p->payer_amount = money_same_currency(fact->payer_amount, p->amount) ? fact->payer_amount : zero;
-    p->channel_discount = money_same_currency(fact->channel_discount, p->amount) ? fact->channel_discount : zero;
+    p->payer_amount =
+        money_same_currency(fact->payer_amount, p->amount) ? fact->payer_amount : zero;
+    p->channel_discount =
+        money_same_currency(fact->channel_discount, p->amount) ? fact->channel_discount : zero;
 }
 
-enum err payment_sql_success(struct tx *tx, struct payment *p, const struct journal_head *head, const struct evidence *evidence, bool late,
-                             struct err_info *info)
+enum err payment_sql_success(struct tx *tx, struct payment *p, const struct journal_head *head,
+                             const struct evidence *evidence, bool late, struct err_info *info)
 {
-    struct query      *q = tx_query(tx, &payment_success);
+    struct query *q = tx_query(tx, &payment_success);
     const struct fact *fact = evidence->fact;
-    struct payment     paid = *p;
+    struct payment paid = *p;
 
     take_amounts(&paid, fact);
     paid.late = late;
@@ -398,8 +431,9 @@ enum err payment_sql_success(struct tx *tx, struct payment *p, const struct jour
     return ERR_OK;
 }
 
-enum err payment_sql_ended(struct tx *tx, struct payment *p, const struct journal_head *head, const struct evidence *evidence,
-                           enum payment_status to, struct err_info *info)
+enum err payment_sql_ended(struct tx *tx, struct payment *p, const struct journal_head *head,
+                           const struct evidence *evidence, enum payment_status to,
+                           struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_ended);
 
@@ -422,9 +456,10 @@ static void changed(struct tx *tx, struct payment *p)
     p->update_ms = tx_now_ms(tx);
 }
 
-enum err payment_sql_quarantine(struct tx *tx, struct payment *p, const struct evidence *evidence, struct err_info *info)
+enum err payment_sql_quarantine(struct tx *tx, struct payment *p, const struct evidence *evidence,
+                                struct err_info *info)
 {
-    struct query  *q = tx_query(tx, &payment_quarantine);
+    struct query *q = tx_query(tx, &payment_quarantine);
     struct payment held = *p;
 
     take_amounts(&held, evidence->fact);
@@ -445,10 +480,11 @@ enum err payment_sql_quarantine(struct tx *tx, struct payment *p, const struct e
     return ERR_OK;
 }
 
-enum err payment_sql_close_requested(struct tx *tx, struct payment *p, enum payment_close why, struct err_info *info)
+enum err payment_sql_close_requested(struct tx *tx, struct payment *p, enum payment_close why,
+                                     struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_close_requested);
-    int64_t       now = tx_now_ms(tx);
+    int64_t now = tx_now_ms(tx);
 
     query_int(q, (int64_t)why);
     query_int(q, now);
@@ -463,7 +499,8 @@ enum err payment_sql_close_requested(struct tx *tx, struct payment *p, enum paym
     return ERR_OK;
 }
 
-enum err payment_sql_settled(struct tx *tx, struct payment *p, enum payment_settled settled, struct err_info *info)
+enum err payment_sql_settled(struct tx *tx, struct payment *p, enum payment_settled settled,
+                             struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_settled);
 
@@ -498,8 +535,8 @@ enum err payment_sql_aside(struct tx *tx, struct payment *p, struct err_info *in
 enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_supersede);
-    struct str    own = number_str(tx_arena(tx), p->no);
-    int64_t       now = tx_now_ms(tx);
+    struct str own = number_str(tx_arena(tx), p->no);
+    int64_t now = tx_now_ms(tx);
 
     query_int(q, p->no.id);
     query_text(q, own);
@@ -520,7 +557,8 @@ enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info
 
 /* ---- the call lease ---- */
 
-enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner, int64_t until_ms, int64_t lost, struct err_info *info)
+enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner, int64_t until_ms,
+                                int64_t lost, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_lease_take);
 
@@ -540,10 +578,11 @@ enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner,
     return ERR_OK;
 }
 
-enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner, int64_t until_ms, struct err_info *info)
+enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner,
+                                   int64_t until_ms, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_lease_release);
-    int64_t       n;
+    int64_t n;
 
     query_int(q, p->no.id);
     query_int(q, owner);
@@ -554,7 +593,8 @@ enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t own
     return e;
 }
 
-enum err payment_sql_called(struct tx *tx, struct payment *p, int64_t unknown, struct err_info *info)
+enum err payment_sql_called(struct tx *tx, struct payment *p, int64_t unknown,
+                            struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_called);
 
@@ -569,7 +609,8 @@ enum err payment_sql_called(struct tx *tx, struct payment *p, int64_t unknown, s
     return ERR_OK;
 }
 
-enum err payment_sql_credentials(struct tx *tx, struct payment *p, struct str credentials, int64_t expire_ms, struct err_info *info)
+enum err payment_sql_credentials(struct tx *tx, struct payment *p, struct str credentials,
+                                 int64_t expire_ms, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_credentials);
 
@@ -586,7 +627,8 @@ enum err payment_sql_credentials(struct tx *tx, struct payment *p, struct str cr
 
 /* ---- the due table ---- */
 
-enum err payment_sql_schedule(struct tx *tx, struct payment *p, int64_t next_ms, int64_t query_count, struct err_info *info)
+enum err payment_sql_schedule(struct tx *tx, struct payment *p, int64_t next_ms,
+                              int64_t query_count, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_schedule);
 
@@ -620,32 +662,34 @@ enum err payment_sql_due_delete(struct tx *tx, int64_t due_ms, int64_t id, struc
     return query_run(q, NULL, info);
 }
 
-static enum err due_rows(struct query *q, int64_t older_than_ms, size_t max, struct payment_due *ret, size_t *ret_n, struct err_info *info)
+static enum err due_rows(struct query *q, int64_t older_than_ms, size_t max,
+                         struct payment_due *ret, size_t *ret_n, struct err_info *info)
 {
     size_t n = 0;
 
     for (;;) {
-        bool     row;
+        bool row;
         enum err e = query_next(q, &row, info);
         if (e)
             return e;
         if (!row)
             break;
         if (n < max)
-            ret[n++] = (struct payment_due){
+            ret[n++] = (struct payment_due) {
                 .due_ms = col_int(q, 0),
                 .id = col_int(q, 1),
                 .order_id = col_int(q, 2),
                 .slot = (unsigned)col_int(q, 3),
-                .unsettled = col_int(q, 4) == PAYMENT_SUCCESS && col_int(q, 5) == SETTLED_NO && col_int(q, 6) <= older_than_ms,
+                .unsettled = col_int(q, 4) == PAYMENT_SUCCESS && col_int(q, 5) == SETTLED_NO &&
+                             col_int(q, 6) <= older_than_ms,
             };
     }
     *ret_n = n;
     return ERR_OK;
 }
 
-enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size_t max, struct payment_due *ret, size_t *ret_n,
-                              struct err_info *info)
+enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size_t max,
+                              struct payment_due *ret, size_t *ret_n, struct err_info *info)
 {
     struct query *q = tx_query(tx, newest ? &payment_due_newest : &payment_due_oldest);
 
@@ -654,7 +698,8 @@ enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size
     return due_rows(q, until_ms, max, ret, ret_n, info);
 }
 
-enum err payment_sql_unsettled_page(struct tx *tx, const struct payment_due *after, int64_t older_than_ms, size_t max, struct payment_due *ret,
+enum err payment_sql_unsettled_page(struct tx *tx, const struct payment_due *after,
+                                    int64_t older_than_ms, size_t max, struct payment_due *ret,
                                     size_t *ret_n, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_due_after);
