@@ -1,4 +1,5 @@
-/* centre.h -- one running payment centre: everything a flow needs, passed down. No globals: a "process" is one of these and can be dropped whole. */
+/* centre.h -- one running payment centre: everything a flow needs, passed down. No globals: a
+ * "process" is one of these and can be dropped whole. */
 #ifndef FENPAY_CENTRE_H
 #define FENPAY_CENTRE_H
 
@@ -8,46 +9,51 @@
 
 struct centre_settings {
     enum environment environment;
-    int64_t          payment_expire_ms;  /* 15 min */
-    int64_t          expiring_ms;        /* 90 s: an order with less left is refused */
-    int64_t          call_lease_ms;      /* 15 s: longer than a channel call may take */
-    int64_t          order_amount_max_fen;
-    int64_t          query_stuck_ms;     /* 30 min past expiry without an answer */
-    int64_t          settle_sweep_ms;    /* 1 min */
-    int64_t          account_suspend_ms; /* 5 min out of routing after an ACCOUNT answer */
+    int64_t payment_expire_ms; /* 15 min */
+    int64_t expiring_ms;       /* 90 s: an order with less left is refused */
+    int64_t call_lease_ms;     /* 15 s: longer than a channel call may take */
+    int64_t order_amount_max_fen;
+    int64_t query_stuck_ms;     /* 30 min past expiry without an answer */
+    int64_t settle_sweep_ms;    /* 1 min */
+    int64_t account_suspend_ms; /* 5 min out of routing after an ACCOUNT answer */
 };
 void centre_settings_defaults(struct centre_settings *s);
 
 struct centre {
-    struct env            *env;
-    struct store          *store;
-    struct mint           *mint;
-    struct registry       *registry;
-    struct transport      *transport;
+    struct env *env;
+    struct store *store;
+    struct mint *mint;
+    struct registry *registry;
+    struct transport *transport;
     struct centre_settings settings;
-    int64_t                process_id; /* random, > 0: owner of call leases */
-    /* A key refresh is wanted for this account (unknown serial seen); rate-limited by whoever does it. NULL in small tests. */
+    int64_t process_id; /* random, > 0: owner of call leases */
+    /* A key refresh is wanted for this account (unknown serial seen); rate-limited by whoever does
+     * it. NULL in small tests. */
     void (*want_keys)(void *ctx, struct account *account);
     void *want_keys_ctx;
 };
 
 /* Who asks, and under which trace: handed into every flow. */
 struct caller_ref {
-    int64_t    id;
+    int64_t id;
     struct str name;
 };
 struct act {
     struct caller_ref caller;
-    struct str        actor;    /* for journal and audit: "caller:shop", "job:query", "operator:…" */
-    struct str        trace_id; /* request id or traceparent */
-    struct arena     *arena;    /* results live here */
+    struct str actor;    /* for journal and audit: "caller:shop", "job:query", "operator:…" */
+    struct str trace_id; /* request id or traceparent */
+    struct arena *arena; /* results live here */
 };
 
-/* Runs a rule in class `class` with `ids` ids; on anything but COMMITTED fills `refusal` (BUSY, INTERNAL) and returns its code. */
-enum code centre_run(struct centre *c, const char *name, enum store_class class, unsigned slot, store_rule *rule, void *arg, unsigned ids, struct refusal *refusal);
-enum code centre_read(struct centre *c, const char *name, unsigned slot, store_rule *rule, void *arg, struct refusal *refusal);
+/* Runs a rule in class `class` with `ids` ids; on anything but COMMITTED fills `refusal` (BUSY,
+ * INTERNAL) and returns its code. */
+enum code centre_run(struct centre *c, const char *name, enum store_class class, unsigned slot,
+                     store_rule *rule, void *arg, unsigned ids, struct refusal *refusal);
+enum code centre_read(struct centre *c, const char *name, unsigned slot, store_rule *rule,
+                      void *arg, struct refusal *refusal);
 
-/* A copy in the arena; STR_NONE stays STR_NONE (an absent column stays absent). For results copied out of a rule. */
+/* A copy in the arena; STR_NONE stays STR_NONE (an absent column stays absent). For results copied
+ * out of a rule. */
 struct str str_keep(struct arena *a, struct str s);
 
 enum code refuse(struct refusal *r, enum code code); /* clears the rest, returns `code` */

@@ -1,4 +1,5 @@
-/* incident.h -- what needs policy or a person: one row per (kind, subject, discriminator), counting repeats; one event incident.opened. */
+/* incident.h -- what needs policy or a person: one row per (kind, subject, discriminator), counting
+ * repeats; one event incident.opened. */
 #ifndef FENPAY_INCIDENT_H
 #define FENPAY_INCIDENT_H
 
@@ -27,30 +28,34 @@ enum incident_kind {
 enum incident_policy { POLICY_HOLD = 0, POLICY_REFUND = 1, POLICY_REVIVE = 2 };
 
 struct incident {
-    enum incident_kind   kind;
-    struct number        subject;       /* payment, order, callback or event */
-    struct str           discriminator; /* "" or what tells two apart (a transaction id) */
-    int64_t              caller;        /* 0: no caller's */
+    enum incident_kind kind;
+    struct number subject;    /* payment, order, callback or event */
+    struct str discriminator; /* "" or what tells two apart (a transaction id) */
+    int64_t caller;           /* 0: no caller's */
     enum incident_policy policy;
-    struct str           detail; /* for people */
-    struct str           trace_id;
+    struct str detail; /* for people */
+    struct str trace_id;
 };
 
-/* Opens it, or counts one more. Takes up to 2 ids of the tx. *ret_opened (may be NULL): it is new. */
-enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret_opened, struct err_info *info);
+/* Opens it, or counts one more. Takes up to 2 ids of the tx. *ret_opened (may be NULL): it is new.
+ */
+enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret_opened,
+                       struct err_info *info);
 
 struct incident_row {
-    struct number        no;
-    enum incident_kind   kind;
-    struct number        subject;
-    struct str           discriminator, detail, who;
-    int                  state; /* 0 open, 1 resolved */
+    struct number no;
+    enum incident_kind kind;
+    struct number subject;
+    struct str discriminator, detail, who;
+    int state; /* 0 open, 1 resolved */
     enum incident_policy policy;
-    int64_t              count, create_ms, last_seen_ms, caller;
+    int64_t count, create_ms, last_seen_ms, caller;
 };
 /* Newest first; `caller` 0: all; `before` 0: from the newest; `state` -1: any. Rows in tx_arena. */
-enum err incident_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit, struct incident_row *ret, size_t *ret_n, struct err_info *info);
-enum err incidents_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max, size_t *ret_n, struct err_info *info);
+enum err incident_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit,
+                       struct incident_row *ret, size_t *ret_n, struct err_info *info);
+enum err incidents_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max,
+                      size_t *ret_n, struct err_info *info);
 
 const char *incident_kind_name(enum incident_kind kind); /* "PAID_TWICE" */
 
