@@ -38,7 +38,8 @@ static void fail(struct buf *b)
     b->failed = true;
 }
 
-/* Room for `more` bytes behind what is there; false: failed, now or before. */
+/* Room for `more` bytes behind what is there, and one beyond, for the NUL of vsnprintf; false:
+ * failed, now or before. */
 static bool reserve(struct buf *b, size_t more)
 {
     if (b->failed)
@@ -57,7 +58,7 @@ static bool reserve(struct buf *b, size_t more)
     if (cap < need)
         cap = need;
 
-    char *p = b->arena ? arena_alloc(b->arena, cap) : realloc(b->p, cap);
+    char *p = b->arena ? arena_alloc(b->arena, cap + 1) : realloc(b->p, cap + 1);
     if (!p) {
         fail(b); /* heap exhausted: as good as too large */
         return false;
@@ -118,7 +119,7 @@ void buf_printf(struct buf *b, const char *format, ...)
         fail(b);
     } else if ((size_t)n < sizeof(small)) {
         buf_add(b, small, (size_t)n);
-    } else if (reserve(b, (size_t)n + 1)) { /* vsnprintf wants room for its NUL */
+    } else if (reserve(b, (size_t)n)) {
         (void)vsnprintf(b->p + b->n, (size_t)n + 1, format, again);
         b->n += (size_t)n;
     }

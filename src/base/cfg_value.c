@@ -54,6 +54,8 @@ static bool with_unit(struct str text, const struct unit *units, int64_t *ret)
         *ret = 0;
         return true;
     }
+    if (number < 0 && units != no_units) /* no time and no size is below nothing */
+        return false;
     while (units->name && !str_eq(unit, str_of(units->name)))
         units++;
     return units->name && !__builtin_mul_overflow(number, units->factor, ret);
@@ -103,24 +105,27 @@ static enum err read_choice(struct arena *a, const struct cfg_key *key, struct s
                    key->choices, STR_ARG(suggestion));
 }
 
-/* All of a small file; short reads are the file's end. */
+/* All of a small regular file; `errno` says why not. */
 static enum err read_all(struct arena *a, int fd, struct str *ret)
 {
-    char *p = arena_alloc(a, SECRET_MAX + 1);
-    size_t n = 0;
-    while (n <= SECRET_MAX) {
-        ssize_t got = read(fd, p + n, SECRET_MAX + 1 - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
+    struct stat st;
+    if (fstat(fd, &st))
+        return ERR_IO;
+    if (!S_ISREG(st.st_mode) || st.st_size > SECRET_MAX)
+        return ERR_INVALID;
+    size_t size = (size_t)st.st_size, n = 0;
+    char *p = arena_alloc(a, size);
+    while (n < size) {
+        ssize_t got = read(fd, p + n, size - n);
+        if (got < 0 && errno != EINTR)
             return ERR_IO;
-        if (got == 0) {
-            *ret = (struct str) { p, n };
-            return ERR_OK;
-        }
-        n += (size_t)got;
+        if (got == 0)
+            break;
+        if (got > 0)
+            n += (size_t)got;
     }
-    return ERR_LIMIT;
+    *ret = (struct str) { p, n };
+    return ERR_OK;
 }
 
 static enum err secret_of_file(struct arena *a, const struct cfg_source *src, struct str path,
@@ -128,7 +133,7 @@ static enum err secret_of_file(struct arena *a, const struct cfg_source *src, st
 {
     if (path.n && path.p[0] != '/' && src->base_dir.n)
         path = str_printf(a, STR_FMT "/" STR_FMT, STR_ARG(src->base_dir), STR_ARG(path));
-    int fd = open(str_cstr(a, path), O_RDONLY | O_CLOEXEC);
+    int fd = open(str_cstr(a, path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set(info, ERR_INVALID, "cannot open '" STR_FMT "': %s", STR_ARG(path),
                        strerrordesc_np(errno));
@@ -136,8 +141,8 @@ static enum err secret_of_file(struct arena *a, const struct cfg_source *src, st
     enum err e = read_all(a, fd, &text);
     int why = errno;
     close(fd);
-    if (e == ERR_LIMIT)
-        return err_set(info, ERR_INVALID, "'" STR_FMT "' is larger than %d bytes", STR_ARG(path),
+    if (e == ERR_INVALID)
+        return err_set(info, e, "'" STR_FMT "' is not a file of at most %d bytes", STR_ARG(path),
                        SECRET_MAX);
     if (e)
         return err_set(info, ERR_INVALID, "cannot read '" STR_FMT "': %s", STR_ARG(path),

@@ -1,9 +1,10 @@
 /* log.c -- building, redacting and writing log lines.
  *
- * One lock around everything: a line is built in place in a few microseconds. Lines below WARN
- * gather in a buffer that a thread of the log writes out within FLUSH_MS; a WARN, a full buffer or
- * log_flush writes at once, in order. What a value says is cut at VALUE_MAX, always after secrets
- * were replaced, so that a cut cannot hide one half from the search. */
+ * A line is built in a few microseconds under one lock; writing happens under another, so that a
+ * slow disk does not hold up who only adds lines. Lines below WARN gather until a thread of the log
+ * writes them out within FLUSH_MS; a WARN, a full buffer or log_flush writes at once, in order.
+ * What a value says is cut at VALUE_MAX, always after secrets were replaced, so that a cut cannot
+ * hide one half from the search. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -27,25 +28,29 @@
 #define SECRET_MIN  8
 #define STUCK_MS    1000 /* a reader that takes nothing for so long loses lines */
 
+#define SECRET_CHAINS 1024 /* a power of two */
+
 struct secret {
-    struct secret *next;
+    struct secret *next; /* with the same hash of the first four bytes */
     size_t n;
     char bytes[];
 };
 
 struct log {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* everything but `writing` */
     int fd;
     _Atomic int min;
     bool json;
     struct env *env;
 
-    struct secret *secrets;
-    bool starts[256]; /* first bytes of secrets */
+    struct secret *secrets[SECRET_CHAINS];
 
     struct buf pending; /* whole lines */
     struct buf value;   /* one value with its secrets replaced */
     char stamp[40];
+
+    pthread_mutex_t write_lock; /* taken before `lock` */
+    struct buf writing;
 
     pthread_cond_t wake;
     pthread_t flusher;
@@ -59,45 +64,59 @@ static const char *const level_names[] = {
     [LOG_ERROR] = "error",
 };
 
-/* Writing what is pending; called locked. What cannot be written is lost: there is nobody left to
- * tell. */
-static void write_out(struct log *l)
+/* What cannot be written is lost: there is nobody left to tell. */
+static void write_all(int fd, struct str rest)
 {
-    struct str rest = buf_str(&l->pending);
     while (rest.n) {
-        ssize_t n = write(l->fd, rest.p, rest.n);
+        ssize_t n = write(fd, rest.p, rest.n);
         if (n > 0) {
             rest = str_sub(rest, (size_t)n, rest.n);
         } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd writable = { .fd = l->fd, .events = POLLOUT };
+            struct pollfd writable = { .fd = fd, .events = POLLOUT };
             if (poll(&writable, 1, STUCK_MS) == 0)
                 break;
         } else if (n == 0 || errno != EINTR) {
             break;
         }
     }
-    buf_clear(&l->pending);
+}
+
+/* Writes what is pending. Called without a lock. */
+static void write_out(struct log *l)
+{
+    pthread_mutex_lock(&l->write_lock);
+    pthread_mutex_lock(&l->lock);
+    struct buf full = l->pending;
+    l->pending = l->writing; /* empty, with the memory of the time before */
+    l->writing = full;
+    pthread_mutex_unlock(&l->lock);
+    write_all(l->fd, buf_str(&l->writing));
+    buf_clear(&l->writing);
+    pthread_mutex_unlock(&l->write_lock);
+}
+
+/* Waits until a line has been pending for FLUSH_MS; false: stop. */
+static bool wait_for_lines(struct log *l)
+{
+    struct timespec until;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop && !l->pending.n)
+        pthread_cond_wait(&l->wake, &l->lock);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += FLUSH_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    while (!l->stop && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT)
+        ;
+    bool go_on = !l->stop;
+    pthread_mutex_unlock(&l->lock);
+    return go_on;
 }
 
 static void *flusher_main(void *arg)
 {
-    struct log *l = arg;
-    pthread_mutex_lock(&l->lock);
-    while (!l->stop) {
-        if (!l->pending.n) {
-            pthread_cond_wait(&l->wake, &l->lock);
-            continue;
-        }
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += FLUSH_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        while (!l->stop && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT)
-            ;
-        write_out(l);
-    }
-    pthread_mutex_unlock(&l->lock);
+    while (wait_for_lines(arg))
+        write_out(arg);
     return NULL;
 }
 
@@ -110,8 +129,10 @@ struct log *log_new(int fd, enum log_level min, bool json)
     atomic_store(&l->min, (int)min);
     l->json = json;
     buf_init(&l->pending, BUFFER_MAX);
+    buf_init(&l->writing, BUFFER_MAX);
     buf_init(&l->value, VALUE_MAX + 64);
     pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->write_lock, NULL);
 
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -127,32 +148,33 @@ void log_free(struct log *l)
         return;
     pthread_mutex_lock(&l->lock);
     l->stop = true;
-    write_out(l);
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
     if (l->flusher_runs)
         pthread_join(l->flusher, NULL);
+    write_out(l);
 
-    while (l->secrets) {
-        struct secret *s = l->secrets;
-        l->secrets = s->next;
-        explicit_bzero(s->bytes, s->n);
-        free(s);
+    for (size_t i = 0; i < SECRET_CHAINS; i++) {
+        while (l->secrets[i]) {
+            struct secret *s = l->secrets[i];
+            l->secrets[i] = s->next;
+            explicit_bzero(s->bytes, s->n);
+            free(s);
+        }
     }
     buf_done(&l->pending);
+    buf_done(&l->writing);
     buf_done(&l->value);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->write_lock);
     free(l);
 }
 
 void log_flush(struct log *l)
 {
-    if (!l)
-        return;
-    pthread_mutex_lock(&l->lock);
-    write_out(l);
-    pthread_mutex_unlock(&l->lock);
+    if (l)
+        write_out(l);
 }
 
 void log_set_level(struct log *l, enum log_level min)
@@ -170,9 +192,16 @@ void log_set_env(struct log *l, struct env *env)
     pthread_mutex_unlock(&l->lock);
 }
 
-void log_secret(struct log *l, struct str secret)
+static size_t secret_chain(const char *p)
 {
-    if (!l || secret.n < SECRET_MIN) /* shorter ones would blot out ordinary words */
+    uint32_t first;
+    memcpy(&first, p, sizeof(first));
+    return first * 2654435761u / (UINT32_MAX / SECRET_CHAINS + 1);
+}
+
+static void add_secret(struct log *l, struct str secret)
+{
+    if (secret.n < SECRET_MIN) /* shorter ones would blot out ordinary words */
         return;
     struct secret *s = malloc(sizeof(*s) + secret.n);
     if (!s)
@@ -180,20 +209,36 @@ void log_secret(struct log *l, struct str secret)
     s->n = secret.n;
     memcpy(s->bytes, secret.p, secret.n);
 
+    struct secret **chain = &l->secrets[secret_chain(s->bytes)];
     pthread_mutex_lock(&l->lock);
-    s->next = l->secrets;
-    l->secrets = s;
-    l->starts[(unsigned char)s->bytes[0]] = true;
+    s->next = *chain;
+    *chain = s;
     pthread_mutex_unlock(&l->lock);
+}
+
+/* Each line of a PEM key is a secret of its own: quoted in other text, its line ends may look
+ * different. */
+void log_secret(struct log *l, struct str secret)
+{
+    if (!l || !secret.n)
+        return;
+    add_secret(l, secret);
+    struct str rest = memchr(secret.p, '\n', secret.n) ? secret : STR_NONE;
+    while (rest.n) {
+        struct str line = str_cut(&rest, '\n');
+        if (str_ends(line, STR("\r")))
+            line.n--;
+        add_secret(l, line);
+    }
 }
 
 /* The longest secret that begins at `s`; 0: none. */
 static size_t secret_at(const struct log *l, struct str s)
 {
     size_t longest = 0;
-    if (!l->starts[(unsigned char)s.p[0]])
+    if (s.n < SECRET_MIN)
         return 0;
-    for (const struct secret *x = l->secrets; x; x = x->next)
+    for (const struct secret *x = l->secrets[secret_chain(s.p)]; x; x = x->next)
         if (x->n > longest && str_starts(s, (struct str) { x->bytes, x->n }))
             longest = x->n;
     return longest;
@@ -357,15 +402,13 @@ static void line_readable(struct log *l, enum log_level level, const char *event
 }
 
 /* The thread is made when it is first needed, so that a log that is only warned through has none.
- */
-static void flush_soon(struct log *l)
+ * Under the lock; false: there is none. */
+static bool flush_soon(struct log *l)
 {
     if (!l->flusher_runs)
         l->flusher_runs = pthread_create(&l->flusher, NULL, flusher_main, l) == 0;
-    if (l->flusher_runs)
-        pthread_cond_signal(&l->wake);
-    else
-        write_out(l);
+    pthread_cond_signal(&l->wake);
+    return l->flusher_runs;
 }
 
 void log_write(struct log *l, enum log_level level, const char *event,
@@ -374,14 +417,15 @@ void log_write(struct log *l, enum log_level level, const char *event,
     if (!l || (int)level < atomic_load_explicit(&l->min, memory_order_relaxed))
         return;
     pthread_mutex_lock(&l->lock);
-    size_t before = l->pending.n;
+    bool first = !l->pending.n;
     if (l->json)
         line_json(l, level, event, fields);
     else
         line_readable(l, level, event, fields);
-    if (level >= LOG_WARN || l->pending.n >= BUFFER_GOAL)
-        write_out(l);
-    else if (!before)
-        flush_soon(l);
+    bool now = level >= LOG_WARN || l->pending.n >= BUFFER_GOAL;
+    if (!now && first)
+        now = !flush_soon(l);
     pthread_mutex_unlock(&l->lock);
+    if (now)
+        write_out(l);
 }

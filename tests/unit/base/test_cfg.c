@@ -198,6 +198,12 @@ static void test_complaints(void **state)
           "api.timeout" },
         { "api: {port: 1, timeout: 2m}",
           "fenpay.yaml:1: 'api.timeout': '2m' is not between 100ms and 60000ms", "api.timeout" },
+        { "max_body: -1KB",
+          "fenpay.yaml:1: 'max_body': '-1KB' is not a size such as 4096, 64KB, 16MB or 1GB",
+          "max_body" },
+        { "accounts:\n- name: a\n  key: file:/dev/null\n",
+          "fenpay.yaml:3: 'accounts[0].key': '/dev/null' is not a file of at most 65536 bytes",
+          "accounts[0].key" },
         { "proxy: yes", "fenpay.yaml:1: 'proxy': 'yes' is neither true nor false", "proxy" },
         { "environment: prodution",
           "fenpay.yaml:1: 'environment': 'prodution' is none of dev|test|production (did you mean "

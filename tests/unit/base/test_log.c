@@ -117,6 +117,7 @@ static void test_secrets(void **state)
     log_secret(f.log, STR("one-and-more-overlapping"));
     log_secret(f.log, STR("quote\"in\"it"));
     log_secret(f.log, STR("short")); /* too short to be one */
+    log_secret(f.log, STR("-----BEGIN-----\nfirst-line-of-key\nlast-line-of-key\n"));
     static const struct {
         const char *value, *shown;
     } rows[] = {
@@ -126,6 +127,8 @@ static void test_secrets(void **state)
         { "MARKER-one-and-more-overlapping.", "***." },
         { "MARKER-oneMARKER-one", "******" },
         { "MARKER-on", "MARKER-on" },
+        { "first-line-of-key and last-line-of-key", "*** and ***" },
+        { "-----BEGIN-----\nfirst-line-of-key\nlast-line-of-key\n", "***" },
         { "a quote\"in\"it b", "a *** b" },
         { "short", "short" },
         { "MMARKER-one", "M***" },
