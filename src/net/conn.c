@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -18,7 +17,6 @@
 #define ACCEPTS_PER_TURN 64
 /* A slow reader must take this much in idle_ms to keep its connection. */
 #define SENDING_PROGRESS 32768
-#define TRIM_PEAK        1000
 
 /* Answers before the library could: best effort, on plain sockets only. */
 static void say(struct http_server *s, int fd, const char *text)
@@ -29,8 +27,6 @@ static void say(struct http_server *s, int fd, const char *text)
 
 void conn_move(struct conn *c, enum conn_state state, int64_t now_us)
 {
-    if (c->state == CONN_SHUT)
-        return; /* there is no way back: it is no longer counted */
     list_remove(&c->node);
     c->state = state;
     c->since_us = now_us;
@@ -171,8 +167,6 @@ static void admit(struct loop *l, int fd, const struct sockaddr_storage *from, s
 
     atomic_fetch_add(&s->connections, 1);
     server_metrics_connections(s->metrics, 1);
-    if (++l->open > l->open_peak)
-        l->open_peak = l->open;
     conn_move(c, CONN_FRESH, l->now_us);
     l->arriving = c;
     MHD_add_connection(l->mhd, fd, (const struct sockaddr *)from, n);
@@ -204,15 +198,6 @@ void conn_accept(struct loop *l)
     }
 }
 
-/* After a flood: 16 KB a connection, which the allocator would keep for itself. */
-static void give_memory_back(struct loop *l)
-{
-    if (--l->open < l->open_peak / 4 && l->open_peak > TRIM_PEAK) {
-        l->open_peak = l->open;
-        malloc_trim(0);
-    }
-}
-
 void conn_closed(struct conn *c)
 {
     struct http_server *s = c->loop->server;
@@ -222,6 +207,5 @@ void conn_closed(struct conn *c)
     if (c->state != CONN_SHUT)
         atomic_fetch_sub(&s->connections, 1);
     server_metrics_connections(s->metrics, -1);
-    give_memory_back(c->loop);
     free(c);
 }

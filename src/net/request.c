@@ -84,7 +84,8 @@ void request_end(void *arg, struct MHD_Connection *mhd, void **context,
     for (struct request_done *d = req->done; d; d = d->next)
         d->fn(req, sent, d->arg);
 
-    conn_move(req->conn, CONN_IDLE, l->now_us);
+    if (req->conn->state != CONN_SHUT)
+        conn_move(req->conn, CONN_IDLE, l->now_us);
     l->active--;
     struct arena *a = req->arena; /* the request lives in it */
     arena_reset(a);
@@ -350,9 +351,8 @@ enum MHD_Result request_continue(void *arg, struct MHD_Connection *mhd, const ch
     (void)arg;
     (void)mhd;
     struct http_request *req = *context;
-    if (!req || req->conn->state == CONN_SHUT)
-        return MHD_NO; /* what was still in the buffer: the client has been told that it is too late
-                        */
+    if (!req)
+        return MHD_NO;
     switch (req->phase) {
     case REQUEST_HEAD:
         return headers_complete(req, url, method, version);

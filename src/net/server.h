@@ -1,7 +1,7 @@
 /* server.h -- HTTP listeners: our own loop around libmicrohttpd, a route table, and everything handlers must not forget.
  *
  * A listener has `loops` polling threads (address reuse), each with its own MHD daemon without internal thread; see
- * loop.c for why. For every request the dispatcher does, in this order: the refusals (what could smuggle a request), the
+ * server.c for why. For every request the dispatcher does, in this order: the refusals (what could smuggle a request), the
  * limits, the route, the caller's admission hook (authentication, permission, rate), the handler, the access log and
  * metrics. Handlers see struct http_request only.
  *
@@ -45,9 +45,7 @@ struct http_server_options {
     unsigned                 worker_queue;     /* requests that may wait for a worker; default 2 * workers */
     unsigned                 connections_max;  /* 2,000 */
     unsigned                 per_address_max;  /* 64; 0: off (behind a proxy) */
-    /* Headers complete since the connection or, on a kept one, the request line; the whole body since the headers; the next request line
-     * since the last answer, and progress of a slow reader. 5 s, 10 s, 30 s. */
-    int64_t                  header_ms, body_ms, idle_ms;
+    int64_t                  header_ms, body_ms, idle_ms; /* 5 s, 10 s, 30 s */
     size_t                   header_bytes_max; /* 12 KB */
     struct str               tls_cert_pem, tls_key_pem; /* both set: TLS */
     const struct http_route *routes;
@@ -57,8 +55,7 @@ struct http_server_options {
     bool (*admit)(struct http_request *req, const struct http_route *route, void *service);
     /* Prints the server's own refusals (400, 404, 405, 408, 413, 414, 415, 431, 503): `code` is a stable word. NULL: a small JSON. */
     void (*refuse)(struct http_request *req, int status, const char *code, const char *text, void *service);
-    /* Optional: called once at the start and once at the end of every loop turn in which requests were handled (to share one read transaction).
-     * A snapshot taken there does not show what another loop or thread commits during the turn. */
+    /* Optional: called once at the start and once at the end of every loop turn in which requests were handled (to share one read transaction). */
     void (*turn_begin)(void *service);
     void (*turn_end)(void *service);
 };
@@ -67,9 +64,7 @@ enum err http_server_start(struct env *env, const struct http_server_options *op
                            struct err_info *info);
 int      http_server_port(const struct http_server *s);
 /* Stop in two steps, because what is suspended must be answered in between: first no new connections and every answer carries
- * "Connection: close"; then waits up to `grace_ms` for what is under way, and stops (requests still suspended are
- * dropped: answered 503, done hooks with `answered` false; whoever might still finish one must have been stopped, or be told
- * by that hook). Blocking handlers that run are waited for. Ends the server's memory. */
+ * "Connection: close"; then waits up to `grace_ms` for what is under way, and stops (requests still suspended are dropped). */
 void http_server_quiesce(struct http_server *s);
 void http_server_stop(struct http_server *s, int64_t grace_ms);
 
@@ -104,8 +99,7 @@ void http_suspend(struct http_request *req);
  * suspends again by doing nothing and having arranged another http_finish_later. One wake per loop per batch: cheap to call many times. */
 typedef void http_finish(struct http_request *req, void *arg);
 void http_finish_later(struct http_request *req, http_finish *fn, void *arg);
-/* A deadline for a suspended request, one at a time: `fn` runs as above at that time unless the request was answered before, or an
- * http_finish_later is already on its way. `fn` must make sure that no http_finish_later can come any more before it answers. Polling thread only. */
+/* A deadline for a suspended request: `fn` runs as above at that time unless the request was answered before. */
 void http_deadline(struct http_request *req, int64_t in_ms, http_finish *fn, void *arg);
 /* Runs on the polling thread after the request has been answered or dropped (`answered` false), before its arena ends. */
 void http_on_done(struct http_request *req, void (*fn)(struct http_request *req, bool answered, void *arg), void *arg);
