@@ -1,7 +1,8 @@
-/* arena.h -- memory that lives as long as one request, job step or transaction try, and is let go at once.
+/* arena.h -- memory that lives as long as one request, job step or transaction try, and is let go
+ * at once.
  *
- * Allocation never fails (out of memory aborts: there is nothing sensible left to do) and returns zeroed memory aligned
- * to 16. Not thread-safe: one owner at a time. */
+ * Allocation never fails (out of memory aborts: there is nothing sensible left to do) and returns
+ * zeroed memory aligned to 16. Not thread-safe: one owner at a time. */
 #ifndef FENPAY_ARENA_H
 #define FENPAY_ARENA_H
 
@@ -11,11 +12,12 @@ struct arena;
 
 /* `chunk` is the size of the first block; later blocks grow as needed. */
 struct arena *arena_new(size_t chunk);
-void          arena_free(struct arena *a); /* NULL is fine */
-void          arena_reset(struct arena *a); /* empties it, keeps the first block for the next round */
+void arena_free(struct arena *a);  /* NULL is fine */
+void arena_reset(struct arena *a); /* empties it, keeps the first block for the next round */
 
 void *arena_alloc(struct arena *a, size_t n);
-void *arena_array(struct arena *a, size_t count, size_t size); /* checks count * size for overflow */
+/* Checks count * size for overflow. */
+void *arena_array(struct arena *a, size_t count, size_t size);
 void *arena_copy(struct arena *a, const void *p, size_t n);
 
 #define arena_one(a, type) ((type *)arena_alloc(a, sizeof(type)))

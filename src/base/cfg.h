@@ -1,8 +1,8 @@
-/* cfg.h -- one YAML file, read against one declarative table. Unknown keys, wrong types or units, duplicates and missing
- * mandatory keys are errors with file, line and the nearest known name.
+/* cfg.h -- one YAML file, read against one declarative table. Unknown keys, wrong types or units,
+ * duplicates and missing mandatory keys are errors with file, line and the nearest known name.
  *
- * A table describes the members of one mapping. Values land in a struct by offset. Lists of mappings (accounts) repeat a
- * table. Everything read lives in the arena. */
+ * A table describes the members of one mapping. Values land in a struct by offset. Lists of
+ * mappings (accounts) repeat a table. Everything read lives in the arena. */
 #ifndef FENPAY_CFG_H
 #define FENPAY_CFG_H
 
@@ -18,8 +18,8 @@ enum cfg_type {
     CFG_FEN,      /* int64_t fen, a plain integer */
     CFG_ENUM,     /* int, one of `choices` ("dev|test|production"): the index */
     CFG_STR_LIST, /* struct cfg_str_list */
-    CFG_SECTION,  /* a nested mapping: `section` describes it, offset is that of the nested struct */
-    CFG_LIST,     /* a list of mappings: struct cfg_list, each element `element_size` bytes described by `section` */
+    CFG_SECTION,  /* a nested mapping, described by `section`, in a nested struct */
+    CFG_LIST,     /* struct cfg_list of mappings: `section` describes one of `element_size` bytes */
 };
 
 enum cfg_flags {
@@ -30,43 +30,46 @@ enum cfg_flags {
 
 struct cfg_str_list {
     struct str *items;
-    size_t      count;
+    size_t count;
 };
 struct cfg_list {
-    void  *items;
+    void *items;
     size_t count;
 };
 
 struct cfg_key {
-    const char           *name; /* NULL ends a table */
-    enum cfg_type         type;
-    size_t                offset;
-    const char           *fallback; /* default, as it would be written; NULL: zero */
-    const char           *choices;
-    int64_t               min, max; /* for numbers when max > min */
-    unsigned              flags;
+    const char *name; /* NULL ends a table */
+    enum cfg_type type;
+    size_t offset;
+    const char *fallback; /* default, as it would be written; NULL: zero */
+    const char *choices;
+    int64_t min, max; /* for numbers when max > min */
+    unsigned flags;
     const struct cfg_key *section;
-    size_t                element_size;
-    const char           *help;
+    size_t element_size;
+    const char *help;
 };
 
 /* Resolves "enc:…" secrets; files and environment are cfg's own business. */
-typedef enum err cfg_decrypt(void *ctx, struct arena *a, struct str enc, struct str *ret, struct err_info *info);
+typedef enum err cfg_decrypt(void *ctx, struct arena *a, struct str enc, struct str *ret,
+                             struct err_info *info);
 
 struct cfg_source {
-    struct str   name; /* file name for messages */
-    struct str   text; /* the YAML */
-    struct str   base_dir; /* relative "file:" paths start here */
+    struct str name;      /* file name for messages */
+    struct str text;      /* the YAML */
+    struct str base_dir;  /* relative "file:" paths start here */
     cfg_decrypt *decrypt; /* may be NULL */
-    void        *decrypt_ctx;
+    void *decrypt_ctx;
 };
 
-/* Fills `*ret` (size `ret_size`, zeroed first). info->text reads "fenpay.yaml:12: unknown key 'lisen' (did you mean 'listen'?)". */
-enum err cfg_read(struct arena *a, const struct cfg_source *src, const struct cfg_key table[], void *ret, size_t ret_size,
-                  struct err_info *info);
+/* Fills `*ret` (size `ret_size`, zeroed first). info->text reads "fenpay.yaml:12: unknown key
+ * 'lisen' (did you mean 'listen'?)". */
+enum err cfg_read(struct arena *a, const struct cfg_source *src, const struct cfg_key table[],
+                  void *ret, size_t ret_size, struct err_info *info);
 
 /* Only defaults. */
-enum err cfg_defaults(struct arena *a, const struct cfg_key table[], void *ret, size_t ret_size, struct err_info *info);
+enum err cfg_defaults(struct arena *a, const struct cfg_key table[], void *ret, size_t ret_size,
+                      struct err_info *info);
 
 struct buf;
 /* The table as text for people (`markdown` false) or as the docs page. */

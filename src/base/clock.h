@@ -11,12 +11,14 @@ struct clock_date {
 };
 
 struct clock_date clock_split(int64_t ms_utc, int offset_min);
-int64_t           clock_join(const struct clock_date *d, int offset_min);
+int64_t clock_join(const struct clock_date *d, int offset_min);
 
-/* "2026-01-01T10:34:56+08:00"; seconds, Beijing offset. `clock_rfc3339_ms` adds ".123". In the arena. */
+/* "2026-01-01T10:34:56+08:00"; seconds, Beijing offset. `clock_rfc3339_ms` adds ".123". In the
+ * arena. */
 struct str clock_rfc3339(struct arena *a, int64_t ms_utc);
 struct str clock_rfc3339_ms(struct arena *a, int64_t ms_utc);
-/* Strict RFC 3339: date, 'T', time, optional fraction (kept to ms), 'Z' or ±hh:mm. Impossible dates are ERR_INVALID. */
+/* Strict RFC 3339: date, 'T', time, optional fraction (kept to ms), 'Z' or ±hh:mm. Impossible dates
+ * are ERR_INVALID. */
 enum err clock_parse_rfc3339(struct str s, int64_t *ret_ms);
 
 int clock_beijing_yyyymmdd(int64_t ms_utc); /* 20260101 */

@@ -1,7 +1,9 @@
-/* killpoint.h -- places where a test may end the process, and switches that plant a bug, in test builds only.
+/* killpoint.h -- places where a test may end the process, and switches that plant a bug, in test
+ * builds only.
  *
- * Built with -Dtest_hooks=true: the environment variable FENPAY_KILL_AT="name" or "name:3" raises SIGKILL when that point is passed
- * (the third time); FENPAY_MUTATION="name" makes mutation_on(name) true. In other builds both are nothing. */
+ * Built with -Dtest_hooks=true: the environment variable FENPAY_KILL_AT="name" or "name:3" raises
+ * SIGKILL when that point is passed (the third time); FENPAY_MUTATION="name" makes
+ * mutation_on(name) true. In other builds both are nothing. */
 #ifndef FENPAY_KILLPOINT_H
 #define FENPAY_KILLPOINT_H
 

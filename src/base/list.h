@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 struct list {
     struct list *prev, *next;
@@ -44,7 +44,8 @@ static inline struct list *list_take_first(struct list *l)
 
 #define list_each(node, l) for (struct list *node = (l)->next; node != (l); node = node->next)
 /* The body may remove `node`. */
-#define list_each_safe(node, l) \
-    for (struct list *node = (l)->next, *node##_next = node->next; node != (l); node = node##_next, node##_next = node->next)
+#define list_each_safe(node, l)                                                                    \
+    for (struct list *node = (l)->next, *node##_next = node->next; node != (l);                    \
+         node = node##_next, node##_next = node->next)
 
 #endif

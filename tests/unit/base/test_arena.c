@@ -121,6 +121,7 @@ static void test_buf_maximum(void **state)
     (void)state;
     BUF_AUTO b;
     buf_init(&b, 10);
+    assert_non_null(buf_str(&b).p); /* empty is not absent */
     buf_add_str(&b, STR("0123456789"));
     assert_true(buf_ok(&b));
     buf_add(&b, NULL, 0);
