@@ -63,6 +63,11 @@ const struct metric_def metrics_table[] = {
     { "fenpay_store_queue_length", METRIC_GAUGE, "class", "Rules waiting" },
     { "fenpay_store_slow_rules_total", METRIC_COUNTER, "rule",
       "Rules that took more writer time than allowed" },
+    { "fenpay_store_slow_reads_total", METRIC_COUNTER, "read",
+      "Snapshots held longer than allowed" },
+    { "fenpay_store_wal_frames", METRIC_GAUGE, NULL, "Pages in the write-ahead log" },
+    { "fenpay_store_wal_limit_total", METRIC_COUNTER, NULL,
+      "Times the log outgrew its limit and stopped the writer" },
 
     { "fenpay_disk_free_bytes", METRIC_GAUGE, "path", "Free space where the data lies" },
     { "process_cpu_seconds_total", METRIC_COUNTER_US, NULL, "CPU time used, user and system" },

@@ -32,7 +32,7 @@ static void tell(struct store *s, struct slot *slot, enum store_outcome outcome)
 static void again_or_busy(struct store *s, struct slot *slot)
 {
     struct store_job *job = slot->job;
-    metric_add(s->metrics[M_RETRIES], 1);
+    metric_add(s->metrics[M_CONFLICTS], 1);
     s->retries++;
     if (++job->tries < TRIES_MAX)
         slot->fate = FATE_AGAIN;
@@ -73,7 +73,7 @@ static enum err run_rule(struct store *s, struct batch *b, struct slot *slot)
         us > 0 ? us : 1; /* a standing clock must not stop the classes' turns */
     b->rules[slot->class]++;
     if (us > SLOW_RULE_US) {
-        metric_add(s->metrics[M_SLOW_RULES], 1);
+        metric_add(metrics_get(s->env->metrics, "fenpay_store_slow_rules_total", job->name), 1);
         LOG(s->env->log, LOG_WARN, "store.slow_rule", log_cstr("rule", job->name),
             log_int("us", us));
     }
@@ -137,7 +137,8 @@ static void give_up(struct store *s, struct batch *b, struct slot **set, size_t 
         }
         return;
     }
-    metric_add(s->metrics[M_DEAD_BATCHES], 1);
+    metric_add(s->metrics[M_BROKEN_BATCHES], (int64_t)n);
+    s->retries += (int64_t)n;
     if (died)
         b->deaths++;
     else

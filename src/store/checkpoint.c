@@ -33,6 +33,7 @@ void store_log_after_commit(struct store *s)
     int64_t left, frames = s->driver->wal_frames(s->writer);
     int64_t limit = (s->o.wal_bytes_max ? s->o.wal_bytes_max : LOG_BYTES_MAX) / FRAME_BYTES;
     s->log_frames = frames;
+    metric_set(s->metrics[M_WAL_FRAMES], frames);
     if (frames < s->log_tried)
         s->log_tried = 0; /* started from the front again */
     if (!s->threads && limit > LOG_INLINE)

@@ -95,12 +95,11 @@ struct reader {
 enum store_metric {
     M_BATCHES,
     M_RULES,
-    M_RETRIES,
+    M_CONFLICTS,
+    M_BROKEN_BATCHES,
     M_COMMIT,
-    M_SLOW_RULES,
-    M_SLOW_READS,
+    M_WAL_FRAMES,
     M_WAL_LIMIT,
-    M_DEAD_BATCHES,
     STORE_METRICS
 };
 

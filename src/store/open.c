@@ -12,15 +12,16 @@
 
 static const struct store_driver *const drivers[] = { &sqlite_driver };
 
-static const char *const metric_names[STORE_METRICS] = {
-    [M_BATCHES] = "fenpay_store_batches_total",
-    [M_RULES] = "fenpay_store_rules_total",
-    [M_RETRIES] = "fenpay_store_retries_total",
-    [M_COMMIT] = "fenpay_store_commit_seconds",
-    [M_SLOW_RULES] = "fenpay_store_slow_rules_total",
-    [M_SLOW_READS] = "fenpay_store_slow_reads_total",
-    [M_WAL_LIMIT] = "fenpay_store_wal_limit_total",
-    [M_DEAD_BATCHES] = "fenpay_store_dead_batches_total",
+static const struct {
+    const char *name, *labels;
+} metric_series[STORE_METRICS] = {
+    [M_BATCHES] = { "fenpay_store_batches_total", NULL },
+    [M_RULES] = { "fenpay_store_batch_rules_total", NULL },
+    [M_CONFLICTS] = { "fenpay_store_retries_total", "conflict" },
+    [M_BROKEN_BATCHES] = { "fenpay_store_retries_total", "batch" },
+    [M_COMMIT] = { "fenpay_store_commit_seconds", NULL },
+    [M_WAL_FRAMES] = { "fenpay_store_wal_frames", NULL },
+    [M_WAL_LIMIT] = { "fenpay_store_wal_limit_total", NULL },
 };
 
 /* ---- trouble ---- */
@@ -133,7 +134,8 @@ static struct store *store_new(const struct store_options *o)
     init_locks(s);
     readers_init(s);
     for (int i = 0; i < STORE_METRICS; i++)
-        s->metrics[i] = metrics_get(o->env->metrics, metric_names[i], NULL);
+        s->metrics[i] =
+            metrics_get(o->env->metrics, metric_series[i].name, metric_series[i].labels);
     return s;
 }
 

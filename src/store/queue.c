@@ -223,26 +223,22 @@ void store_probe_later(struct store *s)
 }
 
 /* A small write that must reach the disk, after a look at the room there is: a page may still fit
- * where a batch does not. */
+ * where a batch does not. Not an UPDATE to the same value: SQLite notices and writes nothing. */
 void store_probe(struct store *s)
 {
-    SQL(probe, "UPDATE schema_migration SET applied_time = applied_time");
     const struct store_driver *d = s->driver;
+    struct str write =
+        STR("INSERT INTO schema_migration (name, checksum, applied_time) VALUES ('probe', '', 0);"
+            "DELETE FROM schema_migration WHERE name = 'probe'");
     struct err_info info = { 0 };
-    if (!s->full || env_mono_us(s->env) < s->probe_us)
+    if (!s->full || s->failed || env_mono_us(s->env) < s->probe_us)
         return;
     store_probe_later(s);
     if (d->free_bytes && d->free_bytes(str_of(s->path)) < PROBE_BYTES)
         return;
-    bool row = false;
-    struct stmt *stmt = NULL;
     enum err e = d->begin(s->writer, true, &info);
-    if (!e && !(stmt = d->prepare(s->writer, &probe, &info)))
-        e = info.err;
-    if (!e) {
-        e = d->step(stmt, &row, &info);
-        d->reset(stmt);
-    }
+    if (!e)
+        e = d->script(s->writer, write, &info);
     if (e) {
         d->rollback(s->writer);
         return;

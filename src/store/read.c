@@ -75,7 +75,7 @@ static void snapshot_end(struct reader *r, const char *name)
     r->begun = false;
     int64_t ms = (env_mono_us(s->env) - r->begun_us) / 1000;
     if (ms > STORE_READ_MS_MAX) {
-        metric_add(s->metrics[M_SLOW_READS], 1);
+        metric_add(metrics_get(s->env->metrics, "fenpay_store_slow_reads_total", name), 1);
         LOG(s->env->log, LOG_WARN, "store.slow_read", log_cstr("read", name), log_int("ms", ms));
     }
 }

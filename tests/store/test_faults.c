@@ -1,0 +1,278 @@
+/* test_faults.c -- the store on a disk that fails: every operation of a batch broken in turn, the
+ * power cut at every sync and write, and the proof that this suite would see a missing fsync.
+ *
+ * What must hold after each: who was told "committed" is in the reopened database, who was told
+ * "refused" or "busy" is not, and "unknown" is whole or absent. */
+#include "fixture.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/killpoint.h"
+#include "fault_vfs.h"
+
+#define ACTS 12
+
+static struct fixture f;
+static char *template_bytes;
+static size_t template_n;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fault_vfs_register();
+    fixture_init(&f);
+    f.options.vfs = FAULT_VFS;
+    f.options.inline_mode = true;
+    f.options.env = &f.test.env;
+    FILE *file = fopen(fixture_path(&f), "rb");
+    assert_non_null(file);
+    template_bytes = malloc(1 << 20);
+    template_n = fread(template_bytes, 1, 1 << 20, file);
+    fclose(file);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    fault_disarm();
+    fixture_done(&f);
+    fault_reset();
+    free(template_bytes);
+    return 0;
+}
+
+static void fresh_database(void)
+{
+    char name[160];
+    const char *tails[] = { "-wal", "-shm" };
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", fixture_path(&f), tails[i]);
+        unlink(name);
+    }
+    FILE *file = fopen(fixture_path(&f), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(template_bytes, 1, template_n, file), template_n);
+    assert_int_equal(fclose(file), 0);
+    fault_reset();
+}
+
+static void assert_sound(void)
+{
+    sqlite3 *db;
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_open_v2(fixture_path(&f), &db, SQLITE_OPEN_READWRITE, FAULT_VFS),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(s, 0), "ok");
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+}
+
+/* Two batches of good and failing rules; some are not even accepted after a fault, and then stay
+ * untold. */
+static void run_acts(struct act acts[ACTS])
+{
+    static const enum act_end ends[ACTS] = { [2] = ACT_REFUSE_FIRST,
+                                             [4] = ACT_REFUSE_LAST,
+                                             [5] = ACT_RETRY_FIRST,
+                                             [8] = ACT_RETRY_LAST,
+                                             [10] = ACT_REFUSE_LAST };
+    for (int i = 0; i < ACTS; i++)
+        acts[i] = (struct act) { .id = i + 1,
+                                 .end = ends[i],
+                                 .until_try = ends[i] == ACT_RETRY_LAST ? 3 : 0,
+                                 .pad = i * 700 };
+    for (int i = 0; i < ACTS; i++) {
+        if (i == ACTS / 2)
+            while (store_turn(f.store, 100) > 0)
+                ;
+        act_try_submit(&f, &acts[i]);
+    }
+    while (store_turn(f.store, 100) > 0)
+        ;
+}
+
+/* The number of promises that were broken. */
+static int check_acts(struct act acts[ACTS])
+{
+    int broken = 0;
+    fixture_open(&f);
+    for (int i = 0; i < ACTS; i++) {
+        int rows = rows_of(&f, acts[i].id);
+        assert_int_equal(acts[i].told, acts[i].accepted);
+        if (!acts[i].accepted) {
+            broken += rows != 0;
+            continue;
+        }
+        switch (acts[i].outcome) {
+        case STORE_COMMITTED:
+            broken += rows != 2;
+            break;
+        case STORE_REFUSED:
+        case STORE_BUSY:
+            broken += rows != 0;
+            break;
+        case STORE_UNKNOWN:
+            broken += rows == 1;
+            break;
+        }
+    }
+    store_drop(f.store);
+    f.store = NULL;
+    return broken;
+}
+
+/* ---- faults ---- */
+
+static void break_every_operation(enum fault_kind kind, bool sticky, bool savepoints, unsigned ops)
+{
+    int fired = 1;
+    f.options.savepoints = savepoints;
+    for (int n = 1; fired; n++) {
+        struct act acts[ACTS];
+        fresh_database();
+        fixture_open(&f);
+        fault_arm(ops, n, kind, sticky);
+        run_acts(acts);
+        fired = fault_fired();
+        store_drop(f.store);
+        fault_disarm();
+        int broken = check_acts(acts);
+        if (broken)
+            fail_msg("kind %d, sticky %d, savepoints %d: operation %d broke %d promises", kind,
+                     sticky, savepoints, n, broken);
+        assert_sound();
+        if (!fired)
+            assert_true(n > 5); /* the loop has seen something */
+    }
+}
+
+static void io_error_at_every_operation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        break_every_operation(FAULT_IOERR, i & 1, i & 2, FAULT_ANY);
+}
+
+static void disk_full_at_every_write(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        break_every_operation(FAULT_FULL, i & 1, i & 2, FAULT_WRITE);
+}
+
+/* The log is copied into the database again and again. */
+static void faults_while_checkpointing(void **state)
+{
+    (void)state;
+    f.options.wal_bytes_max = 4 * 4120;
+    break_every_operation(FAULT_IOERR, false, false, FAULT_ANY);
+    break_every_operation(FAULT_FULL, true, false, FAULT_WRITE);
+}
+
+/* systems.md F2: after a COMMIT that proves nothing the process must stop, and nothing more is
+ * accepted. */
+static void failed_sync_stops_the_store(void **state)
+{
+    (void)state;
+    fresh_database();
+    fixture_open(&f);
+    ARENA_AUTO a = arena_new(512);
+    assert_int_equal(store_trouble(f.store, a).n, 0);
+    struct act act = { .id = 1 }, next = { .id = 2 };
+    fault_arm(FAULT_SYNC, 1, FAULT_IOERR, false);
+    assert_int_equal(act_run(&f, &act), STORE_UNKNOWN);
+    assert_true(store_failed(f.store));
+    assert_true(store_trouble(f.store, a).n > 0);
+    assert_int_equal(act_run(&f, &next), STORE_BUSY);
+}
+
+static void full_disk_refuses_until_there_is_room(void **state)
+{
+    (void)state;
+    fresh_database();
+    fixture_open(&f);
+    ARENA_AUTO a = arena_new(512);
+    struct act act = { .id = 1 }, next = { .id = 2 };
+    fault_arm(FAULT_WRITE, 1, FAULT_FULL, true);
+    assert_int_equal(act_run(&f, &act), STORE_UNKNOWN);
+    assert_false(store_failed(f.store));
+    assert_true(store_trouble(f.store, a).n > 0);
+    assert_int_equal(act_run(&f, &next), STORE_BUSY);
+
+    env_test_advance(&f.test, 1000); /* still full */
+    store_turn(f.store, 1);
+    assert_int_equal(act_run(&f, &next), STORE_BUSY);
+
+    fault_disarm();
+    env_test_advance(&f.test, 1000);
+    store_turn(f.store, 1);
+    assert_int_equal(store_trouble(f.store, a).n, 0);
+    assert_int_equal(act_run(&f, &next), STORE_COMMITTED);
+    assert_int_equal(rows_of(&f, 2), 2);
+}
+
+/* ---- power ---- */
+
+static int cut_power_everywhere(unsigned ops)
+{
+    int broken = 0, fired = 1;
+    for (int n = 1; fired; n++)
+        for (enum power_loss loss = POWER_DROP; loss < POWER_LOSSES; loss++) {
+            struct act acts[ACTS];
+            fresh_database();
+            fixture_open(&f);
+            fault_arm(ops, n, FAULT_POWER, false);
+            run_acts(acts);
+            fired = fault_fired();
+            store_drop(f.store);
+            fault_power_restore(loss, (uint64_t)n);
+            broken += check_acts(acts);
+        }
+    return broken;
+}
+
+static void power_cut_loses_nothing_acknowledged(void **state)
+{
+    (void)state;
+    assert_int_equal(cut_power_everywhere(FAULT_SYNC | FAULT_WRITE), 0);
+}
+
+static void power_cut_while_checkpointing(void **state)
+{
+    (void)state;
+    f.options.wal_bytes_max = 4 * 4120;
+    assert_int_equal(cut_power_everywhere(FAULT_SYNC | FAULT_WRITE), 0);
+}
+
+/* The suite itself is tested: without syncs it must find losses. */
+static void suite_sees_a_missing_sync(void **state)
+{
+    (void)state;
+    mutation_set(MUTATION_SYNC_OFF);
+    int broken = cut_power_everywhere(FAULT_WRITE);
+    mutation_set(MUTATION_NONE);
+    assert_true(broken > 0);
+}
+
+int main(void)
+{
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(io_error_at_every_operation),
+        STORE_TEST(disk_full_at_every_write),
+        STORE_TEST(faults_while_checkpointing),
+        STORE_TEST(failed_sync_stops_the_store),
+        STORE_TEST(full_disk_refuses_until_there_is_room),
+        STORE_TEST(power_cut_loses_nothing_acknowledged),
+        STORE_TEST(power_cut_while_checkpointing),
+        STORE_TEST(suite_sees_a_missing_sync),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
