@@ -88,6 +88,7 @@ static const struct bad framing[] = {
     BAD("name is no token", 400, "GET /ok HTTP/1.1\r\nHost: x\r\nX(y): 1\r\n\r\n"),
     BAD("no colon", 400, "GET /ok HTTP/1.1\r\nHost: x\r\nrubbish\r\n\r\n"),
     BAD("bare LF in headers", 400, "GET /ok HTTP/1.1\r\nHost: x\nX: 1\r\n\r\n"),
+    BAD("bare LF before a name of two letters", 400, "GET /ok HTTP/1.1\r\nHost: x\nXY: 1\r\n\r\n"),
     BAD("bare LF after request line", 400, "GET /ok HTTP/1.1\nHost: x\r\n\r\n"),
     BAD("bare LF ends headers", 400, "GET /ok HTTP/1.1\r\nHost: x\r\n\n"),
     BAD("bare LF twice", 400, "GET /ok HTTP/1.1\r\nHost: x\n\n"),

@@ -7,6 +7,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/log.h"
+#include "base/metrics.h"
 #include "net/server.h"
 
 static struct env env;
@@ -426,6 +428,50 @@ static void test_stop_waits_for_workers(void **state)
     close(fd);
 }
 
+/* The other tests run without; here each request leaves a line and moves its series, also those
+ * nobody handled. */
+static void test_log_and_metrics(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    struct log *log = log_new(fileno(file), LOG_INFO, true);
+    struct metrics *metrics = metrics_new(metrics_table, metrics_table_count);
+    env_init_real(&env, log, metrics);
+    struct http_server_options o = { .name = "test",
+                                     .listen = STR("127.0.0.1:0"),
+                                     .routes = routes,
+                                     .service = &server,
+                                     .workers = 1 };
+    assert_int_equal(http_server_start(&env, &o, &server, NULL), ERR_OK);
+    port = http_server_port(server);
+    ask("GET /v1/things/secret-no HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n");
+    ask(GET("/nowhere"));
+    ask("GET /v1/things/1 HTTP/1.1\r\nHost: x\r\nHost: y\r\nX-Request-Id: r-2\r\n\r\n");
+    ask("rubbish\r\n\r\n");
+    http_server_stop(server, 1000);
+    server = NULL;
+
+    assert_int_equal(metric_value(metrics_get(metrics, "fenpay_http_requests_total",
+                                              "test,GET /v1/things/{no},200")),
+                     1);
+    assert_int_equal(
+        metric_value(metrics_get(metrics, "fenpay_http_requests_total", "test,none,404")), 1);
+    assert_int_equal(
+        metric_value(metrics_get(metrics, "fenpay_http_requests_total", "test,none,400")), 1);
+    assert_int_equal(metric_value(metrics_get(metrics, "fenpay_http_connections", "test")), 0);
+    log_free(log);
+    metrics_free(metrics);
+    static char text[16384];
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    assert_non_null(strstr(text, "\"route\":\"/v1/things/{no}\",\"status\":200"));
+    assert_non_null(strstr(text, "\"request_id\":\"r-1\",\"peer\":\"127.0.0.1\""));
+    assert_non_null(strstr(text, "\"status\":404"));
+    assert_non_null(strstr(text, "\"status\":400"));
+    assert_null(strstr(text, "secret-no")); /* the template, not the path */
+}
+
 static void test_bad_options(void **state)
 {
     (void)state;
@@ -476,6 +522,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_quiesce_then_finish, start, stop),
         cmocka_unit_test_setup_teardown(test_stop_drops_what_stays_suspended, start, stop),
         cmocka_unit_test_setup_teardown(test_stop_waits_for_workers, start, stop),
+        cmocka_unit_test(test_log_and_metrics),
         cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
