@@ -108,7 +108,7 @@ static void send_order(struct api_call *call, const struct order *order, int sta
 {
     struct reply r;
     reply_begin(call, &r);
-    output_order(&r.out, order, call->arena);
+    output_order(&r.out, order, true, call->arena);
     reply_send(call, &r, status);
 }
 
@@ -176,7 +176,7 @@ void order_get_list(struct api_call *call)
     json_begin_array(&r.out);
     for (size_t i = 0; i < n; i++) {
         json_begin_object(&r.out);
-        output_order(&r.out, &orders[i], call->arena);
+        output_order(&r.out, &orders[i], false, call->arena);
         json_end_object(&r.out);
     }
     json_end_array(&r.out);

@@ -70,7 +70,7 @@ static void put_item(struct json_out *o, const struct order_item *item)
     json_end_object(o);
 }
 
-void output_order(struct json_out *o, const struct order *order, struct arena *a)
+void output_order(struct json_out *o, const struct order *order, bool items, struct arena *a)
 {
     output_number(o, "order_no", order->no);
     json_kv_str(o, "merchant_order_no", order->merchant_order_no);
@@ -97,7 +97,7 @@ void output_order(struct json_out *o, const struct order *order, struct arena *a
     json_kv_str(o, "remark", order->remark);
     output_time(o, "create_time", order->create_ms, a);
     output_time(o, "update_time", order->update_ms, a);
-    if (order->items) {
+    if (items) {
         json_key(o, "items");
         json_begin_array(o);
         for (size_t i = 0; i < order->item_count; i++)
