@@ -1,12 +1,13 @@
 /* channel.h -- what a payment channel can do, in words of our own.
  *
- * An adapter is data (struct channel_info) plus behaviour (struct channel_driver). The core never sees a channel's words:
- * adapters turn callbacks, query answers and call answers into facts, and every call's outcome into one of three answers
- * and, for a refusal, a class that says what may be done next (rules.md section 6). Timeouts, broken bodies, and
- * good-looking answers whose signature does not verify are CHANNEL_UNKNOWN.
+ * An adapter is data (struct channel_info) plus behaviour (struct channel_driver). The core never
+ * sees a channel's words: adapters turn callbacks, query answers and call answers into facts, and
+ * every call's outcome into one of three answers and, for a refusal, a class that says what may be
+ * done next (rules.md section 6). Timeouts, broken bodies, and good-looking answers whose signature
+ * does not verify are CHANNEL_UNKNOWN.
  *
- * Threads: every function may be called from any thread at the same time; an account is an immutable snapshot. Results
- * live in the arena of the call. */
+ * Threads: every function may be called from any thread at the same time; an account is an
+ * immutable snapshot. Results live in the arena of the call. */
 #ifndef FENPAY_CHANNEL_H
 #define FENPAY_CHANNEL_H
 
@@ -38,14 +39,15 @@ enum fact_kind {
 
 struct fact {
     enum fact_kind kind;
-    struct str     pay_no; /* the channel's out_trade_no, as received */
-    struct str     transaction_id;
-    struct str     refund_no, channel_refund_id;
-    bool           ours; /* merchant and app are the account's */
-    struct money   amount; /* the order amount (WeChat amount.total); for refunds the refund's amount */
-    struct money   payer_amount, channel_discount;
-    struct str     payer;
-    int64_t        time_ms; /* the channel's time of the event; 0: not said */
+    struct str pay_no; /* the channel's out_trade_no, as received */
+    struct str transaction_id;
+    struct str refund_no, channel_refund_id;
+    bool ours; /* merchant and app are the account's */
+    struct money
+        amount; /* the order amount (WeChat amount.total); for refunds the refund's amount */
+    struct money payer_amount, channel_discount;
+    struct str payer;
+    int64_t time_ms; /* the channel's time of the event; 0: not said */
 };
 #define CHANNEL_FACTS_MAX 4
 
@@ -62,26 +64,26 @@ enum channel_class {
 
 struct channel_answer {
     enum channel_outcome outcome;
-    enum channel_class   class;
-    bool                 not_exist; /* a query's "does not exist at the channel" (REFUSED, FINAL) */
-    struct fact          facts[CHANNEL_FACTS_MAX];
-    size_t               fact_count;
-    struct str           credentials; /* prepay: a JSON object of what the client needs, as it is stored */
-    int64_t              credential_expire_ms;
-    bool                 unknown_key; /* the answer was signed with a key we do not hold: a refresh is wanted */
+    enum channel_class class;
+    bool not_exist; /* a query's "does not exist at the channel" (REFUSED, FINAL) */
+    struct fact facts[CHANNEL_FACTS_MAX];
+    size_t fact_count;
+    struct str credentials; /* prepay: a JSON object of what the client needs, as it is stored */
+    int64_t credential_expire_ms;
+    bool unknown_key; /* the answer was signed with a key we do not hold: a refresh is wanted */
     /* for channel_call: secrets and payer ids masked */
     struct str code, message; /* the channel's words, for people */
-    int        http_status;
+    int http_status;
     struct str channel_request_id;
     struct str request, answer;
-    int64_t    took_us;
+    int64_t took_us;
 };
 
 struct channel_ctx {
-    struct env       *env;
+    struct env *env;
     struct transport *transport;
-    struct arena     *arena;
-    struct str        trace_id;
+    struct arena *arena;
+    struct str trace_id;
 };
 
 struct channel_request { /* exactly what is sent, on the first try and on every other one */
@@ -91,13 +93,14 @@ struct channel_request { /* exactly what is sent, on the first try and on every 
 
 struct prepay {
     enum pay_method method;
-    struct str      pay_no;
-    struct money    amount;
-    struct str      description; /* any UTF-8; the adapter shortens and cleans it to what its channel takes */
-    struct str      payer;       /* openid; empty unless the method needs it */
-    struct str      client_ip;
-    struct str      return_url;
-    int64_t         expire_ms; /* when the channel must stop taking money */
+    struct str pay_no;
+    struct money amount;
+    struct str
+        description;  /* any UTF-8; the adapter shortens and cleans it to what its channel takes */
+    struct str payer; /* openid; empty unless the method needs it */
+    struct str client_ip;
+    struct str return_url;
+    int64_t expire_ms; /* when the channel must stop taking money */
 };
 
 /* ---- callbacks ---- */
@@ -123,130 +126,159 @@ enum notice_reason {
 const char *notice_reason_name(enum notice_reason reason);
 
 struct notice_input {
-    struct str                 body;
+    struct str body;
     const struct http_headers *headers;
-    bool                       stored; /* verified when it came in: no time window */
+    bool stored; /* verified when it came in: no time window */
 };
 
 struct notice {
     enum notice_reason reason;
-    struct str         kind;         /* "TRANSACTION.SUCCESS" */
-    struct str         transport_id; /* of this delivery's notification */
-    struct str         event_key;    /* kind + channel id + state + refund id; for RAW_ONLY "raw:" + transport id */
-    struct str         subject_no;   /* the payment's number as received; empty for RAW_ONLY */
-    struct str         plain;        /* decrypted text */
-    struct fact        facts[CHANNEL_FACTS_MAX];
-    size_t             fact_count;
+    struct str kind;         /* "TRANSACTION.SUCCESS" */
+    struct str transport_id; /* of this delivery's notification */
+    struct str
+        event_key; /* kind + channel id + state + refund id; for RAW_ONLY "raw:" + transport id */
+    struct str subject_no; /* the payment's number as received; empty for RAW_ONLY */
+    struct str plain;      /* decrypted text */
+    struct fact facts[CHANNEL_FACTS_MAX];
+    size_t fact_count;
 };
 
 struct notice_reply {
-    int         status;
+    int status;
     const char *content_type;
-    struct str  body;
+    struct str body;
 };
 
 /* ---- accounts ---- */
 struct wechat_config {
-    struct str          mchid, appid;
-    struct str          merchant_key;    /* PEM text (secret; usually file:) */
-    struct str          merchant_cert;   /* PEM text; empty: merchant_serial is given */
-    struct str          merchant_serial; /* hex */
-    struct str          apiv3_key, apiv3_key_previous; /* 32 characters */
-    struct str          public_key_id, public_key; /* public-key mode: PUB_KEY_ID_…, PEM */
-    struct cfg_str_list platform_certs; /* PEM texts known from the start (file:) */
-    bool                download_certs; /* certificate mode: fetch and refresh GET /v3/certificates */
+    struct str mchid, appid;
+    struct str merchant_key;                  /* PEM text (secret; usually file:) */
+    struct str merchant_cert;                 /* PEM text; empty: merchant_serial is given */
+    struct str merchant_serial;               /* hex */
+    struct str apiv3_key, apiv3_key_previous; /* 32 characters */
+    struct str public_key_id, public_key;     /* public-key mode: PUB_KEY_ID_…, PEM */
+    struct cfg_str_list platform_certs;       /* PEM texts known from the start (file:) */
+    bool download_certs; /* certificate mode: fetch and refresh GET /v3/certificates */
 };
 
 struct account_config {
-    struct str          name; /* [a-z0-9-]{1,32}: in URLs, metrics, rows */
-    int                 channel;     /* index into "wechat|…": see account_config_table */
-    int                 environment; /* enum environment */
-    bool                retired;     /* no new attempts; callbacks, queries and refunds go on */
-    int64_t             amount_max_fen; /* 99,999,999 */
+    struct str name;             /* [a-z0-9-]{1,32}: in URLs, metrics, rows */
+    int channel;                 /* index into "wechat|…": see account_config_table */
+    int environment;             /* enum environment */
+    bool retired;                /* no new attempts; callbacks, queries and refunds go on */
+    int64_t amount_max_fen;      /* 99,999,999 */
     struct cfg_str_list methods; /* "native", …; empty: all of the channel's */
-    struct str          api_url; /* https://api.mch.weixin.qq.com */
-    struct str          notify_url; /* full public address of /notify/{name}; empty: made of notify.public_url */
-    int64_t             connect_ms, total_ms;
-    struct str          ca_file;
+    struct str api_url;          /* https://api.mch.weixin.qq.com */
+    struct str
+        notify_url; /* full public address of /notify/{name}; empty: made of notify.public_url */
+    int64_t connect_ms, total_ms;
+    struct str ca_file;
     struct wechat_config wechat;
 };
 extern const struct cfg_key account_config_table[];
 
 struct channel_driver;
 
-/* An immutable snapshot: configuration and keys of one account at one time. Taken with registry_ref, let go with account_unref. */
+/* An immutable snapshot: configuration and keys of one account at one time. Taken with
+ * registry_ref, let go with account_unref. */
 struct account {
     const struct channel_info *info;
-    struct account_config      config; /* texts in `arena` */
-    struct arena              *arena;
-    unsigned                   methods; /* bit per enum pay_method */
-    void                      *keys;    /* the driver's */
-    uint64_t                   generation; /* grows with every swap */
-    _Atomic int                refs;
+    struct account_config config; /* texts in `arena` */
+    struct arena *arena;
+    unsigned methods;    /* bit per enum pay_method */
+    void *keys;          /* the driver's */
+    uint64_t generation; /* grows with every swap */
+    _Atomic int refs;
 };
 struct account *account_ref(struct account *a);
-void            account_unref(struct account *a);
+void account_unref(struct account *a);
 
-enum channel_capability { CHANNEL_CAN_CLOSE = 1, CHANNEL_CAN_REFUND = 2, CHANNEL_CAN_QUERY_REFUND = 4, CHANNEL_HAS_BILLS = 8, CHANNEL_REFRESHES_KEYS = 16 };
+enum channel_capability {
+    CHANNEL_CAN_CLOSE = 1,
+    CHANNEL_CAN_REFUND = 2,
+    CHANNEL_CAN_QUERY_REFUND = 4,
+    CHANNEL_HAS_BILLS = 8,
+    CHANNEL_REFRESHES_KEYS = 16
+};
 
 struct method_info {
     enum pay_method method;
-    const char     *name; /* "native" */
-    bool            needs_payer, needs_client_ip;
-    bool            server_call; /* prepay is a call; else credentials are made locally */
+    const char *name; /* "native" */
+    bool needs_payer, needs_client_ip;
+    bool server_call; /* prepay is a call; else credentials are made locally */
 };
 
 struct channel_info {
-    enum channel_id              id;
-    const char                  *name; /* "wechat" */
-    const char                  *title_zh, *title_en;
-    const struct method_info    *methods;
-    size_t                       method_count;
-    unsigned                     capabilities;
-    const char                  *currency; /* the only one */
-    int64_t                      expire_margin_ms; /* how long after time_expire "does not exist" is final */
-    int64_t                      refund_gap_ms;
-    int                          refunds_max;
+    enum channel_id id;
+    const char *name; /* "wechat" */
+    const char *title_zh, *title_en;
+    const struct method_info *methods;
+    size_t method_count;
+    unsigned capabilities;
+    const char *currency;     /* the only one */
+    int64_t expire_margin_ms; /* how long after time_expire "does not exist" is final */
+    int64_t refund_gap_ms;
+    int refunds_max;
     const struct channel_driver *driver;
 };
 
-struct key_note { /* for doctor, metrics and alarms */
-    struct str what; /* "platform certificate 5157F09E…" */
-    int64_t    not_after_ms; /* 0: does not expire */
+struct key_note {         /* for doctor, metrics and alarms */
+    struct str what;      /* "platform certificate 5157F09E…" */
+    int64_t not_after_ms; /* 0: does not expire */
 };
 
 struct channel_driver {
-    /* Makes the keys of an account from its configuration; refuses what does not fit together (key and certificate, lengths, expired). Required. */
+    /* Makes the keys of an account from its configuration; refuses what does not fit together (key
+     * and certificate, lengths, expired). Required. */
     enum err (*keys_open)(struct account *account, struct env *env, struct err_info *info);
     void (*keys_close)(struct account *account);
-    size_t (*keys_notes)(const struct account *account, struct arena *a, struct key_note ret[], size_t max);
+    size_t (*keys_notes)(const struct account *account, struct arena *a, struct key_note ret[],
+                         size_t max);
 
-    /* The exact request to send for this payment. ERR_INVALID: a field the channel would not take (names it). Required. */
-    enum err (*prepay_build)(const struct account *account, const struct prepay *p, struct arena *a, struct channel_request *ret, struct err_info *info);
-    void (*prepay)(struct account *account, const struct channel_ctx *ctx, enum pay_method method, const struct channel_request *request, struct channel_answer *ret);
-    /* What the client gets: prints members into `out` (an object is open) from the stored credentials; signs anew where the channel wants it (JSAPI, APP). Required. */
-    enum err (*client_params)(struct account *account, struct env *env, enum pay_method method, struct str credentials, struct arena *a, struct json_out *out, struct err_info *info);
+    /* The exact request to send for this payment. ERR_INVALID: a field the channel would not take
+     * (names it). Required. */
+    enum err (*prepay_build)(const struct account *account, const struct prepay *p, struct arena *a,
+                             struct channel_request *ret, struct err_info *info);
+    void (*prepay)(struct account *account, const struct channel_ctx *ctx, enum pay_method method,
+                   const struct channel_request *request, struct channel_answer *ret);
+    /* What the client gets: prints members into `out` (an object is open) from the stored
+     * credentials; signs anew where the channel wants it (JSAPI, APP). Required. */
+    enum err (*client_params)(struct account *account, struct env *env, enum pay_method method,
+                              struct str credentials, struct arena *a, struct json_out *out,
+                              struct err_info *info);
     /* Facts, or "does not exist". Required. */
-    void (*query)(struct account *account, const struct channel_ctx *ctx, struct str pay_no, struct channel_answer *ret);
+    void (*query)(struct account *account, const struct channel_ctx *ctx, struct str pay_no,
+                  struct channel_answer *ret);
     /* DONE: SHUT. CHANNEL_CAN_CLOSE. */
-    void (*close)(struct account *account, const struct channel_ctx *ctx, struct str pay_no, struct channel_answer *ret);
+    void (*close)(struct account *account, const struct channel_ctx *ctx, struct str pay_no,
+                  struct channel_answer *ret);
 
     /* CHANNEL_CAN_REFUND. */
-    enum err (*refund_build)(const struct account *account, struct str pay_no, struct str refund_no, struct money refund, struct money total, struct str reason, struct arena *a, struct channel_request *ret, struct err_info *info);
-    void (*refund)(struct account *account, const struct channel_ctx *ctx, const struct channel_request *request, struct channel_answer *ret);
-    void (*query_refund)(struct account *account, const struct channel_ctx *ctx, struct str refund_no, struct channel_answer *ret);
+    enum err (*refund_build)(const struct account *account, struct str pay_no, struct str refund_no,
+                             struct money refund, struct money total, struct str reason,
+                             struct arena *a, struct channel_request *ret, struct err_info *info);
+    void (*refund)(struct account *account, const struct channel_ctx *ctx,
+                   const struct channel_request *request, struct channel_answer *ret);
+    void (*query_refund)(struct account *account, const struct channel_ctx *ctx,
+                         struct str refund_no, struct channel_answer *ret);
 
     /* Computation on the received bytes only. Required. */
-    enum notice_result (*read_notice)(struct account *account, struct env *env, const struct notice_input *in, struct arena *a, struct notice *ret, struct err_info *info);
-    void (*answer_notice)(const struct account *account, enum notice_answer answer, struct notice_reply *ret);
+    enum notice_result (*read_notice)(struct account *account, struct env *env,
+                                      const struct notice_input *in, struct arena *a,
+                                      struct notice *ret, struct err_info *info);
+    void (*answer_notice)(const struct account *account, enum notice_answer answer,
+                          struct notice_reply *ret);
     /* Is a PAID fact for exactly this payment's amount? Pure. Required. */
     bool (*paid_equal)(const struct account *account, const struct fact *fact, struct money amount);
 
-    /* CHANNEL_REFRESHES_KEYS: fetches current keys and makes a new snapshot with them (old good ones kept). ERR_OK with *ret NULL: nothing new.
-     * Learnt keys are handed to `keep` so that they can be stored. */
-    enum err (*refresh_keys)(struct account *account, const struct channel_ctx *ctx, struct account **ret, struct err_info *info);
+    /* CHANNEL_REFRESHES_KEYS: fetches current keys and makes a new snapshot with them (old good
+     * ones kept). ERR_OK with *ret NULL: nothing new. Learnt keys are handed to `keep` so that they
+     * can be stored. */
+    enum err (*refresh_keys)(struct account *account, const struct channel_ctx *ctx,
+                             struct account **ret, struct err_info *info);
     /* Bills (T+1): CHANNEL_HAS_BILLS. */
-    enum err (*bill_download)(struct account *account, const struct channel_ctx *ctx, int yyyymmdd, int fd, struct err_info *info);
+    enum err (*bill_download)(struct account *account, const struct channel_ctx *ctx, int yyyymmdd,
+                              int fd, struct err_info *info);
 };
 
 extern const struct channel_info wechat_info;

@@ -1,4 +1,5 @@
-/* registry.h -- which channels and accounts there are. Accounts are swapped whole and atomically (reload, key refresh). */
+/* registry.h -- which channels and accounts there are. Accounts are swapped whole and atomically
+ * (reload, key refresh). */
 #ifndef FENPAY_REGISTRY_H
 #define FENPAY_REGISTRY_H
 
@@ -7,16 +8,19 @@
 struct registry;
 
 struct registry *registry_new(void);
-void             registry_free(struct registry *r);
+void registry_free(struct registry *r);
 
 const struct channel_info *channel_by_id(enum channel_id id);
 const struct channel_info *channel_by_name(struct str name);
-const struct method_info  *channel_method(const struct channel_info *info, enum pay_method method);
-const struct method_info  *channel_method_by_name(const struct channel_info *info, struct str name);
+const struct method_info *channel_method(const struct channel_info *info, enum pay_method method);
+const struct method_info *channel_method_by_name(const struct channel_info *info, struct str name);
 
-/* A new snapshot with one reference: checks the configuration, opens the keys. `public_notify_url` is the base for accounts without a notify_url of
- * their own ("https://pay.example.com/notify/" + name). The address is checked: https (http only in dev), public name, full path, no query, <= 255. */
-enum err account_open(const struct account_config *config, struct str public_notify_url, struct env *env, struct account **ret, struct err_info *info);
+/* A new snapshot with one reference: checks the configuration, opens the keys. `public_notify_url`
+ * is the base for accounts without a notify_url of their own ("https://pay.example.com/notify/" +
+ * name). The address is checked: https (http only in dev), public name, full path, no query, <=
+ * 255. */
+enum err account_open(const struct account_config *config, struct str public_notify_url,
+                      struct env *env, struct account **ret, struct err_info *info);
 /* The same configuration with other keys: for refresh. */
 enum err account_renew(const struct account *old, void *keys, struct account **ret);
 
@@ -29,9 +33,11 @@ struct account *registry_at(struct registry *r, size_t i);
 void registry_suspend(struct registry *r, struct str name, int64_t until_ms);
 bool registry_suspended(struct registry *r, struct str name, int64_t now_ms);
 
-/* The account for a new attempt: of that channel (0: any), able to do the method, of the environment, not retired, not suspended, amount within
- * its maximum, not named in `not_these` (comma-separated, may be empty). First in order of configuration. NULL: none. */
-struct account *registry_route(struct registry *r, enum channel_id channel, enum pay_method method, enum environment environment, struct money amount,
+/* The account for a new attempt: of that channel (0: any), able to do the method, of the
+ * environment, not retired, not suspended, amount within its maximum, not named in `not_these`
+ * (comma-separated, may be empty). First in order of configuration. NULL: none. */
+struct account *registry_route(struct registry *r, enum channel_id channel, enum pay_method method,
+                               enum environment environment, struct money amount,
                                struct str not_these, int64_t now_ms);
 
 #endif

@@ -134,6 +134,10 @@ enum err wechat_refund_fact(const struct account *account, const struct json *re
     };
     if (fact.refund_no.n == 0)
         return err_field(info, ERR_INVALID, "out_refund_no", "a refund without its number");
+    /* Two refunds of one payment are told apart by their ids; a callback is filed under its
+     * payment. */
+    if (callback && (fact.channel_refund_id.n == 0 || fact.pay_no.n == 0))
+        return err_field(info, ERR_INVALID, "refund_id", "a refund callback without its numbers");
     if ((e = amount(account, json_get(refund, "amount"), "refund", "currency", &fact.amount, info)))
         return e;
     *ret = fact;

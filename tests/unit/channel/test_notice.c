@@ -309,6 +309,11 @@ static void verified_but_unreadable_is_kept(void **state)
         { world_envelope(a, "REFUND.SUCCESS", "refund",
                          STR("{\"out_refund_no\":\"R\",\"status\":\"SUCCESS\"}"), APIV3),
           NOTICE_REASON_BODY, "raw:EV-1" },
+        { world_envelope(a, "REFUND.SUCCESS", "refund",
+                         STR("{\"out_trade_no\":\"P\",\"out_refund_no\":\"R\",\"refund_status\":"
+                             "\"SUCCESS\",\"amount\":{\"refund\":1}}"),
+                         APIV3),
+          NOTICE_REASON_BODY, "raw:EV-1" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct notice n;
