@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #define RULE_ARENA 65536
+#define RULE_US    50 /* the first guess of what a rule takes */
 
 static const struct store_driver *const drivers[] = { &sqlite_driver };
 
@@ -129,8 +130,10 @@ static struct store *store_new(const struct store_options *o)
     s->env = o->env;
     s->owner_fd = -1;
     s->threads = !o->inline_mode && !o->second_writer;
-    for (int c = 0; c < STORE_CLASSES; c++)
+    for (int c = 0; c < STORE_CLASSES; c++) {
         list_init(&s->queue[c]);
+        s->rule_us[c] = RULE_US;
+    }
     init_locks(s);
     readers_init(s);
     for (int i = 0; i < STORE_METRICS; i++)
