@@ -172,7 +172,7 @@ static void log_recovers_from_a_long_reader(void **state)
     assert_true(log_bytes() > 8 << 20);
     assert_int_equal(rows_in_all(&f), 0);
     store_reads_end(f.store);
-    write_mb(1000, 4);
+    write_mb(1000, 3);
     assert_true(log_frames() * 4120 < 4 << 20);
 }
 
