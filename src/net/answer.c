@@ -30,6 +30,12 @@ void http_answer(struct http_request *req, int status, const char *content_type,
     req->answer = body.n > 0 ? str_dup(req->arena, body) : STR_NONE;
 }
 
+void http_drop(struct http_request *req)
+{
+    assert(!req->answered && req->phase != REQUEST_WORKING);
+    req->cut = true;
+}
+
 static void add_header(struct http_request *req, struct MHD_Response *response, const char *name,
                        const char *value)
 {

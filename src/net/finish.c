@@ -66,8 +66,12 @@ static void call(struct http_request *req, http_finish *fn, void *arg)
 {
     loop_turn_begin(req->loop);
     fn(req, arg);
-    if (req->answered)
+    if (req->answered) {
         finish_send_suspended(req);
+    } else if (req->cut) { /* the library asks request_continue once more, which says no */
+        finish_forget(req);
+        MHD_resume_connection(req->mhd);
+    }
 }
 
 void finish_run(struct loop *l)

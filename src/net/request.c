@@ -301,7 +301,7 @@ void request_run_handler(struct http_request *req)
         return;
     }
     req->route->http->handler(req, s->o.service);
-    if ((working || req->phase == REQUEST_HANDLING) && !req->answered) {
+    if ((working || req->phase == REQUEST_HANDLING) && !req->answered && !req->cut) {
         LOG(s->env->log, LOG_ERROR, "http.unanswered", log_cstr("route", req->route->http->path),
             log_str("request_id", req->id));
         request_refuse(req, 500, "INTERNAL", "the request was not answered");
@@ -340,6 +340,8 @@ static enum MHD_Result request_complete(struct http_request *req)
     } else {
         request_run_handler(req);
     }
+    if (req->phase == REQUEST_HANDLING && req->cut)
+        return MHD_NO; /* the library closes without a word */
     /* In this order: `answered` is the worker's to write once it has the request. */
     return req->phase == REQUEST_HANDLING && req->answered ? send_or_lose(req) : MHD_YES;
 }

@@ -141,7 +141,7 @@ struct http_request {
     struct refusal      refusal;
     void               *user;
 
-    bool                   answered, dropped, close_after;
+    bool                   answered, dropped, cut, close_after;
     int                    status;
     const char            *content_type;
     struct str             answer;

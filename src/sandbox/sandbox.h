@@ -1,8 +1,11 @@
-/* sandbox.h -- a stand-in for the channels, with its own books and its own signing code, and faults on demand (api.md section 5).
+/* sandbox.h -- a stand-in for the channels, with its own books and its own signing code, and faults
+ * on demand (api.md section 5).
  *
- * Uses base, crypto and net only: it must not share a signing bug with the adapters. Speaks HTTP on a listener of its own, or in process through a
- * struct transport (demo, simulator). Callbacks leave through a transport, signed with the platform key; in manual mode they wait for
- * sandbox_turn. Everything it believes stands in memory (and, when given a path, in a small journal file). */
+ * Uses base, crypto and net only: it must not share a signing bug with the adapters. Speaks HTTP on
+ * a listener of its own, or in process through a struct transport (demo, simulator). Callbacks
+ * leave through a transport, signed with the platform key; in manual mode they wait for
+ * sandbox_turn. Everything it believes stands in memory (and, when given a path, in a small journal
+ * file). */
 #ifndef FENPAY_SANDBOX_H
 #define FENPAY_SANDBOX_H
 
@@ -14,70 +17,98 @@ struct sandbox_wechat {
     struct str mchid, appid;
     struct str merchant_public_pem, merchant_serial; /* how requests are verified */
     struct str apiv3_key;
-    struct str platform_key_pem;                    /* private: signs answers and callbacks */
-    struct str platform_cert_pem, platform_serial;  /* certificate mode */
-    struct str public_key_id;                       /* public-key mode: PUB_KEY_ID_… (same private key unless public_key_pem given) */
-    struct str public_key_pem;                      /* private half for public-key mode; empty: platform_key_pem */
-    bool       sign_with_public_key;                /* callbacks use the id instead of the certificate's serial */
+    struct str platform_key_pem;                   /* private: signs answers and callbacks */
+    struct str platform_cert_pem, platform_serial; /* certificate mode */
+    struct str public_key_id;  /* public-key mode: PUB_KEY_ID_… (same private key unless
+                                  public_key_pem given) */
+    struct str public_key_pem; /* private half for public-key mode; empty: platform_key_pem */
+    bool sign_with_public_key; /* callbacks use the id instead of the certificate's serial */
 };
 
 struct sandbox_options {
-    struct env             *env;
-    struct sandbox_wechat   wechat[8];
-    size_t                  wechat_count;
-    struct transport       *callbacks; /* carries callbacks to us */
-    bool                    manual;    /* no thread: due callbacks are sent by sandbox_turn */
-    uint64_t                seed;      /* probability faults */
-    struct str              public_url; /* of the phone page, for code_url links; empty: none */
+    struct env *env;
+    struct sandbox_wechat wechat[8];
+    size_t wechat_count;
+    struct transport *callbacks; /* carries callbacks to us */
+    bool manual;                 /* no thread: due callbacks are sent by sandbox_turn */
+    uint64_t seed;               /* probability faults */
+    struct str public_url;       /* of the phone page, for code_url links; empty: none */
+    unsigned senders;            /* threads that send callbacks when not manual; 0: 4 */
 };
 
 struct sandbox;
-enum err sandbox_new(const struct sandbox_options *options, struct sandbox **ret, struct err_info *info);
-void     sandbox_free(struct sandbox *s);
+enum err sandbox_new(const struct sandbox_options *options, struct sandbox **ret,
+                     struct err_info *info);
+void sandbox_free(struct sandbox *s);
 /* /v3/… the channel, /phone/… the payer's phone, /sandbox/v1/… control. */
 extern const struct http_route sandbox_routes[];
 /* The same without HTTP: what curl would carry to api_url, answered in process. */
 struct transport *sandbox_transport(struct sandbox *s);
+
+/* Another carrier of callbacks from now on. */
+void sandbox_set_callbacks(struct sandbox *s, struct transport *callbacks);
 
 /* Sends what is due at env_now_ms (resend schedule 15s,15s,30s,3m,…); how many. */
 size_t sandbox_turn(struct sandbox *s);
 int64_t sandbox_next_ms(struct sandbox *s); /* when something is due next; 0: nothing */
 
 /* ---- control, the same as POST /sandbox/v1/… ---- */
-enum err sandbox_pay(struct sandbox *s, struct str out_trade_no, struct err_info *info); /* the payer pays; the callback is scheduled now */
+enum err sandbox_pay(struct sandbox *s, struct str out_trade_no,
+                     struct err_info *info); /* the payer pays; the callback is scheduled now */
 
 /* Faults: a rule per (account, call) or "*"; `times` > 0 counts down, 0 stays; `percent` 1..100. */
 enum sandbox_fault {
-    FAULT_CALLBACK_LOSE, FAULT_CALLBACK_DELAY, FAULT_CALLBACK_DUPLICATE, FAULT_CALLBACK_REORDER, FAULT_CALLBACK_BAD_SIGNATURE,
-    FAULT_CALLBACK_CORRUPT, FAULT_CALLBACK_PROBE, FAULT_CALLBACK_WRONG_AMOUNT, FAULT_CALLBACK_WRONG_MERCHANT, FAULT_CALLBACK_UNKNOWN_SERIAL,
+    FAULT_CALLBACK_LOSE,
+    FAULT_CALLBACK_DELAY,
+    FAULT_CALLBACK_DUPLICATE,
+    FAULT_CALLBACK_REORDER,
+    FAULT_CALLBACK_BAD_SIGNATURE,
+    FAULT_CALLBACK_CORRUPT,
+    FAULT_CALLBACK_PROBE,
+    FAULT_CALLBACK_WRONG_AMOUNT,
+    FAULT_CALLBACK_WRONG_MERCHANT,
+    FAULT_CALLBACK_UNKNOWN_SERIAL,
     FAULT_ANSWER_LOST, /* the work is done, the answer never comes */
     FAULT_TIMEOUT,     /* nothing is done, no answer comes */
     FAULT_NOT_SENT,    /* connect fails */
     FAULT_ERROR,       /* refuses with `code` */
-    FAULT_HTTP_500, FAULT_HTTP_429, FAULT_UNSIGNED, FAULT_BAD_SIGNATURE, FAULT_GARBAGE,
+    FAULT_HTTP_500,
+    FAULT_HTTP_429,
+    FAULT_UNSIGNED,
+    FAULT_BAD_SIGNATURE,
+    FAULT_GARBAGE,
     FAULT_WRONG_AMOUNT_TAKEN, /* the payer really pays another amount */
+    FAULT_HTTP_429_DONE,      /* answers 429, and the work is done nevertheless (WeChat does this to
+                                 refunds) */
+    FAULT_REFUND_STUCK,       /* an accepted refund stays PROCESSING */
+    FAULT_REFUND_CLOSED,      /* … ends CLOSED */
+    FAULT_REFUND_ABNORMAL,    /* … ends ABNORMAL */
 };
+#define SANDBOX_FAULTS (FAULT_REFUND_ABNORMAL + 1)
 struct sandbox_fault_rule {
     enum sandbox_fault fault;
-    struct str         call;  /* "prepay", "query", "close", "refund", "query_refund", "certificates", "callback", "*" */
-    struct str         mchid; /* or "*" */
-    struct str         code;  /* FAULT_ERROR: the channel's error code */
-    int                status; /* FAULT_ERROR: its HTTP status */
-    int64_t            delay_ms, amount_delta_fen;
-    int                times, percent, copies;
+    struct str call;  /* "prepay", "query", "close", "refund", "query_refund", "certificates",
+                         "callback", "*" */
+    struct str mchid; /* or "*" */
+    struct str code;  /* FAULT_ERROR: the channel's error code */
+    int status;       /* FAULT_ERROR: its HTTP status */
+    int64_t delay_ms, amount_delta_fen;
+    int times, percent, copies;
 };
 void sandbox_fault(struct sandbox *s, const struct sandbox_fault_rule *rule);
 void sandbox_clear_faults(struct sandbox *s);
-enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct arena *a, struct err_info *info);
+enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct arena *a,
+                                    struct err_info *info);
 
 /* ---- the books ---- */
 struct sandbox_trade {
     struct str mchid, out_trade_no, transaction_id, state; /* NOTPAY SUCCESS REFUND CLOSED */
-    int64_t    total_fen, taken_fen, refunded_fen, success_ms;
-    int        prepays, queries, closes, callbacks_sent, callbacks_acknowledged;
+    int64_t total_fen, taken_fen, refunded_fen, success_ms;
+    int prepays, queries, closes, callbacks_sent, callbacks_acknowledged;
 };
 /* Copies into the arena. ERR_NOT_FOUND. */
-enum err sandbox_trade_get(struct sandbox *s, struct str out_trade_no, struct arena *a, struct sandbox_trade *ret);
+enum err sandbox_trade_get(struct sandbox *s, struct str out_trade_no, struct arena *a,
+                           struct sandbox_trade *ret);
 /* Money the channel holds for the merchant: taken - refunded. */
 int64_t sandbox_balance_fen(struct sandbox *s, struct str mchid);
 size_t sandbox_trades(struct sandbox *s, struct arena *a, struct sandbox_trade **ret);

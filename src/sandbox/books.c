@@ -1,0 +1,250 @@
+/* books.c -- what the channel believes: every trade and refund, in the order in which they came,
+ * found by number.
+ *
+ * Nothing is ever removed, so pointers into the books stay good until the sandbox ends. The caller
+ * holds the lock. */
+#include "sandbox/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define CLOSES_AFTER_MS (7 * DAY_MS)
+#define INDEX_DIGITS    10
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+void books_init(struct books *b)
+{
+    *b = (struct books) { 0 };
+    list_init(&b->trades);
+}
+
+void books_done(struct books *b)
+{
+    struct list *node;
+    while ((node = list_take_first(&b->trades))) {
+        struct trade *t = container_of(node, struct trade, node);
+        while ((node = list_take_first(&t->refunds)))
+            free(container_of(node, struct refund, node));
+        free(t);
+    }
+    free(b->by_number.bucket);
+    free(b->by_refund_number.bucket);
+    free(b->by_index);
+}
+
+static size_t place(struct str number, size_t buckets)
+{
+    return str_crc32c(0, number) & (buckets - 1);
+}
+
+/* Appends the text behind a record's fixed part and lets the view point there. */
+static void settle_text(char **at, struct str *text)
+{
+    if (text->n)
+        memcpy(*at, text->p, text->n);
+    text->p = text->p ? *at : NULL;
+    *at += text->n;
+}
+
+static void grow_trades(struct trade_table *t)
+{
+    size_t buckets = t->buckets ? t->buckets * 2 : 1024;
+    struct trade **bucket = must(calloc(buckets, sizeof *bucket));
+    for (size_t i = 0; i < t->buckets; i++) {
+        for (struct trade *x = t->bucket[i], *next; x; x = next) {
+            next = x->hash_next;
+            size_t to = place(x->out_trade_no, buckets);
+            x->hash_next = bucket[to];
+            bucket[to] = x;
+        }
+    }
+    free(t->bucket);
+    t->bucket = bucket;
+    t->buckets = buckets;
+}
+
+static void grow_refunds(struct refund_table *t)
+{
+    size_t buckets = t->buckets ? t->buckets * 2 : 256;
+    struct refund **bucket = must(calloc(buckets, sizeof *bucket));
+    for (size_t i = 0; i < t->buckets; i++) {
+        for (struct refund *x = t->bucket[i], *next; x; x = next) {
+            next = x->hash_next;
+            size_t to = place(x->out_refund_no, buckets);
+            x->hash_next = bucket[to];
+            bucket[to] = x;
+        }
+    }
+    free(t->bucket);
+    t->bucket = bucket;
+    t->buckets = buckets;
+}
+
+static void index_trade(struct books *b, struct trade *t)
+{
+    size_t index = b->by_number.count;
+    if (index == b->index_room) {
+        b->index_room = b->index_room ? b->index_room * 2 : 1024;
+        b->by_index = must(realloc(b->by_index, b->index_room * sizeof(struct trade *)));
+    }
+    b->by_index[index] = t;
+}
+
+struct trade *books_add_trade(struct books *b, const struct trade *like)
+{
+    if (b->by_number.count >= b->by_number.buckets)
+        grow_trades(&b->by_number);
+    char id[64];
+    int n = snprintf(id, sizeof id, "42000%05d%08d%0*zu", 1,
+                     clock_beijing_yyyymmdd(like->created_ms), INDEX_DIGITS, b->by_number.count);
+    struct str transaction_id = { id, (size_t)n };
+    size_t text = like->out_trade_no.n + transaction_id.n + like->description.n + like->attach.n +
+                  like->openid.n + like->notify_url.n + like->device_id.n;
+    struct trade *t = must(malloc(sizeof *t + text + 1));
+    *t = *like;
+    t->transaction_id = transaction_id;
+    char *at = (char *)(t + 1);
+    settle_text(&at, &t->out_trade_no);
+    settle_text(&at, &t->transaction_id);
+    settle_text(&at, &t->description);
+    settle_text(&at, &t->attach);
+    settle_text(&at, &t->openid);
+    settle_text(&at, &t->notify_url);
+    settle_text(&at, &t->device_id);
+    list_init(&t->refunds);
+    list_append(&b->trades, &t->node);
+    struct trade **bucket = &b->by_number.bucket[place(t->out_trade_no, b->by_number.buckets)];
+    t->hash_next = *bucket;
+    *bucket = t;
+    index_trade(b, t);
+    b->by_number.count++;
+    return t;
+}
+
+struct trade *books_trade(struct books *b, const struct account *account, struct str out_trade_no)
+{
+    if (!b->by_number.buckets)
+        return NULL;
+    struct trade *t = b->by_number.bucket[place(out_trade_no, b->by_number.buckets)];
+    while (t && !(str_eq(t->out_trade_no, out_trade_no) && (!account || t->account == account)))
+        t = t->hash_next;
+    return t;
+}
+
+struct trade *books_trade_by_id(struct books *b, struct str transaction_id)
+{
+    size_t index = 0;
+    if (transaction_id.n < INDEX_DIGITS || !str_all_of(transaction_id, "0123456789"))
+        return NULL;
+    for (size_t i = transaction_id.n - INDEX_DIGITS; i < transaction_id.n; i++)
+        index = index * 10 + (size_t)(transaction_id.p[i] - '0');
+    if (index >= b->by_number.count)
+        return NULL;
+    struct trade *t = b->by_index[index];
+    return str_eq(t->transaction_id, transaction_id) ? t : NULL;
+}
+
+struct refund *books_add_refund(struct books *b, const struct refund *like)
+{
+    if (b->by_refund_number.count >= b->by_refund_number.buckets)
+        grow_refunds(&b->by_refund_number);
+    char id[64];
+    int n =
+        snprintf(id, sizeof id, "50000%05d%08d%0*zu", 1, clock_beijing_yyyymmdd(like->created_ms),
+                 INDEX_DIGITS, b->by_refund_number.count);
+    struct str refund_id = { id, (size_t)n };
+    struct refund *r =
+        must(malloc(sizeof *r + like->out_refund_no.n + refund_id.n + like->notify_url.n + 1));
+    *r = *like;
+    r->refund_id = refund_id;
+    char *at = (char *)(r + 1);
+    settle_text(&at, &r->out_refund_no);
+    settle_text(&at, &r->refund_id);
+    settle_text(&at, &r->notify_url);
+    struct trade *t = r->trade;
+    list_append(&t->refunds, &r->node);
+    struct refund **bucket =
+        &b->by_refund_number.bucket[place(r->out_refund_no, b->by_refund_number.buckets)];
+    r->hash_next = *bucket;
+    *bucket = r;
+    b->by_refund_number.count++;
+
+    t->state = TRADE_REFUND;
+    t->refund_count++;
+    t->refunded_ms = r->created_ms;
+    t->refunded_fen += r->amount_fen;
+    t->account->refunded_fen += r->amount_fen;
+    return r;
+}
+
+struct refund *books_refund(struct books *b, const struct account *account,
+                            struct str out_refund_no)
+{
+    if (!b->by_refund_number.buckets)
+        return NULL;
+    struct refund *r =
+        b->by_refund_number.bucket[place(out_refund_no, b->by_refund_number.buckets)];
+    while (r && !(str_eq(r->out_refund_no, out_refund_no) && r->trade->account == account))
+        r = r->hash_next;
+    return r;
+}
+
+void trade_age(struct trade *t, int64_t now_ms)
+{
+    if (t->state == TRADE_NOTPAY && now_ms >= t->created_ms + CLOSES_AFTER_MS)
+        t->state = TRADE_CLOSED;
+}
+
+void refund_undo(struct refund *r)
+{
+    r->trade->refunded_fen -= r->amount_fen;
+    r->trade->account->refunded_fen -= r->amount_fen;
+}
+
+void refund_age(struct refund *r, int64_t now_ms)
+{
+    if (!r->end_ms || now_ms < r->end_ms || r->state != REFUND_PROCESSING)
+        return;
+    r->state = r->end;
+    if (r->state == REFUND_CLOSED)
+        refund_undo(r);
+}
+
+const char *trade_state_name(enum trade_state state)
+{
+    static const char *const names[] = { "NOTPAY", "SUCCESS", "REFUND", "CLOSED" };
+    return names[state];
+}
+
+const char *refund_state_name(enum refund_state state)
+{
+    static const char *const names[] = { "PROCESSING", "SUCCESS", "CLOSED", "ABNORMAL" };
+    return names[state];
+}
+
+void trade_copy(const struct trade *t, struct arena *a, struct sandbox_trade *ret)
+{
+    *ret = (struct sandbox_trade) {
+        .mchid = str_dup(a, t->account->mchid),
+        .out_trade_no = str_dup(a, t->out_trade_no),
+        .transaction_id = str_dup(a, t->transaction_id),
+        .state = str_of(trade_state_name(t->state)),
+        .total_fen = t->total_fen,
+        .taken_fen = t->taken_fen,
+        .refunded_fen = t->refunded_fen,
+        .success_ms = t->success_ms,
+        .prepays = t->prepays,
+        .queries = t->queries,
+        .closes = t->closes,
+        .callbacks_sent = t->callbacks_sent,
+        .callbacks_acknowledged = t->callbacks_acknowledged,
+    };
+}
