@@ -26,6 +26,7 @@ const struct metric_def metrics_table[] = {
       "Paid payments whose order is not settled: must return to 0" },
     { "fenpay_terminal_without_evidence", METRIC_GAUGE, NULL,
       "Final rows without evidence: must be 0" },
+    { "fenpay_invariant_violations", METRIC_GAUGE, "rule", "Rows that break a rule: must be 0" },
     { "fenpay_open_attempts", METRIC_GAUGE, NULL, "Payments that are not final" },
     { "fenpay_quarantined", METRIC_GAUGE, NULL, "Payments in quarantine" },
     { "fenpay_incidents_open", METRIC_GAUGE, "kind", "Incidents that wait for a person" },

@@ -218,6 +218,18 @@ enum err bus_stats(struct tx *tx, struct bus_stats *ret, struct err_info *info)
     return ERR_OK;
 }
 
+enum err bus_dead_next(struct tx *tx, struct str after, struct str *ret_target, int64_t *ret_dead,
+                       struct err_info *info)
+{
+    struct str target;
+    enum err e = delivery_due_sql_target(tx, after, &target, info);
+    if (!e)
+        e = delivery_due_sql_dead(tx, target, ret_dead, info);
+    if (!e)
+        *ret_target = target;
+    return e;
+}
+
 /* ---- replay ---- */
 
 /* The row of this (event, target) starts from the beginning, whatever became of it. */

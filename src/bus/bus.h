@@ -89,5 +89,7 @@ struct bus_stats {
     int64_t pending, oldest_ms, deliveries_pending, dead;
 };
 enum err bus_stats(struct tx *tx, struct bus_stats *ret, struct err_info *info);
+/* The next target in order of text behind `after` that has deliveries, and how many of them are dead; ERR_NOT_FOUND: none. */
+enum err bus_dead_next(struct tx *tx, struct str after, struct str *ret_target, int64_t *ret_dead, struct err_info *info);
 
 #endif

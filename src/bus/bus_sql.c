@@ -469,6 +469,17 @@ enum err delivery_due_sql_stats(struct tx *tx, int64_t *ret_pending, int64_t *re
     return ERR_OK;
 }
 
+SQL(delivery_due_dead,
+    "SELECT count(*) FROM delivery_due WHERE target = ? AND due = 9223372036854775807");
+
+enum err delivery_due_sql_dead(struct tx *tx, struct str target, int64_t *ret,
+                               struct err_info *info)
+{
+    struct query *q = tx_query(tx, &delivery_due_dead);
+    query_text(q, target);
+    return read_ints(q, ret, NULL, info);
+}
+
 /* ---- subscribers ---- */
 
 SQL(webhook_add, "INSERT INTO webhook (id, caller, url, secret, secret_old, types, state, version, "

@@ -70,6 +70,9 @@ enum err delivery_due_sql_of(struct tx *tx, struct str target, int64_t until, si
 enum err delivery_due_sql_stats(struct tx *tx, int64_t *ret_pending, int64_t *ret_dead,
                                 struct err_info *info);
 
+enum err delivery_due_sql_dead(struct tx *tx, struct str target, int64_t *ret,
+                               struct err_info *info);
+
 /* ---- subscribers ---- */
 #define WEBHOOKS_MAX 1000 /* of the installation: each publishing rule reads them all */
 

@@ -4,16 +4,26 @@
 
 #include "bus/bus.h"
 #include "core/centre.h"
+#include "store/lease.h"
+
+struct job_memory;
 
 struct job_context {
-    struct centre *centre;
-    struct bus    *bus;
+    struct centre     *centre;
+    struct bus        *bus;
+    struct node_lease *node; /* kept alive while the process runs; NULL: none */
+    /* notify_flush_rejects of the process's notify service, which stands above the jobs; NULL: there is none here. */
+    enum err (*flush_rejects)(void *ctx, struct err_info *info);
+    void              *flush_rejects_ctx;
+    int64_t            call_retention_ms; /* channel_call; 0: 30 days */
+    struct job_memory *memory;            /* what jobs remember between runs; the scheduler's */
 };
 
 struct job {
     const char *name; /* "query_payments": in leases, metrics, logs */
     int64_t     every_ms;
-    size_t      max; /* work a run */
+    size_t      max;  /* work a run */
+    bool        local; /* the process's own affair: every process runs it, without a lease */
     enum err (*run_once)(struct job_context *ctx, size_t max, size_t *ret_done, struct err_info *info);
 };
 extern const struct job jobs[];

@@ -1,0 +1,28 @@
+/* reject.h -- deliveries that did not verify: how many from one address lately, and a few samples.
+ * Memory only, of a fixed size: a flood can neither fill the disk nor grow us. Thread-safe. */
+#ifndef FENPAY_REJECT_H
+#define FENPAY_REJECT_H
+
+#include "core/callback/callback.h"
+
+struct rejects;
+
+struct rejects *rejects_new(struct env *env);
+void rejects_free(struct rejects *r);
+
+/* Has this address sent so many forged signatures lately that the next one is not worth an RSA
+ * verification? Loopback never has: behind the proxy everybody comes from there, and the proxy has
+ * a limit of its own. */
+#define REJECT_FORGED_MAX 20
+#define REJECT_WINDOW_MS  10000
+bool rejects_refuses(struct rejects *r, struct str peer);
+
+/* Notes one: counts it against the address when it cost a verification, keeps a sample while there
+ * is room. Copies what it keeps. */
+void rejects_note(struct rejects *r, const struct reject_sample *s);
+
+/* Takes the samples out, oldest first, copied into the arena. */
+#define REJECT_SAMPLES 64
+size_t rejects_take(struct rejects *r, struct arena *a, struct reject_sample ret[], size_t max);
+
+#endif
