@@ -192,6 +192,16 @@ void sandbox_clear_faults(struct sandbox *s)
     sandbox_unlock(s);
 }
 
+/* Certificates have upper-case serials. */
+static struct str serial_text(struct arena *a, const char *bytes, size_t n)
+{
+    struct buf text;
+    buf_init_arena(&text, a, 2 * n);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&text, "%02X", (unsigned char)bytes[i]);
+    return buf_str(&text);
+}
+
 /* The old certificate stays valid: who names it in Wechatpay-Serial gets it; everybody else the new
  * one. */
 enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct arena *a,
@@ -212,7 +222,7 @@ enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct 
     enum err e = rsa_generate(rsa_bits(account->platform[0].key), &key, info);
     if (e)
         return e;
-    e = certificate_make(key, STR("Fenpay sandbox"), str_hex(a, serial, sizeof serial),
+    e = certificate_make(key, STR("Fenpay sandbox"), serial_text(a, serial, sizeof serial),
                          now_ms - DAY_MS, now_ms + CERTIFICATE_MS, a, &cert_pem, info);
     struct str key_pem = rsa_private_pem(a, key);
     rsa_unref(key);
