@@ -255,14 +255,12 @@ static void no_bootstrap_while_a_key_is_valid(void **state)
 {
     (void)state;
     ARENA_AUTO a = arena_new(65536);
-    struct str held = make_cert(a, w.merchant, "0BB0", NOW_MS - DAY_MS, NOW_MS + DAY_MS);
     struct account *account, *renewed = NULL;
     struct account_config config = world_config(&w);
     config.wechat.download_certs = true;
     config.wechat.public_key_id = STR("PUB_KEY_ID_01");
     config.wechat.public_key = rsa_public_pem(a, w.platform);
     config.wechat.platform_certs = (struct cfg_str_list) { NULL, 0 };
-    (void)held;
     assert_int_equal(account_open(&config, STR_NONE, &w.env.env, &account, NULL), ERR_OK);
     struct str body = answer_of(a, &w.platform_cert, 1, APIV3);
     assert_int_equal(refresh(a, account, 200, body, SIGN_GOOD, &renewed, NULL), ERR_DENIED);

@@ -214,9 +214,13 @@ static void routing(void **state)
                          NULL)); /* a swap keeps the suspension and the place */
     route(r, METHOD_NATIVE, ENVIRONMENT_PRODUCTION, 1, "", NOW_MS, "three");
     route(r, METHOD_NATIVE, ENVIRONMENT_PRODUCTION, 1, "", NOW_MS + 1000, "two");
+    struct account *retired = make("two", ENVIRONMENT_PRODUCTION, NULL);
+    retired->config.retired = true;
+    registry_put(r, retired);
+    route(r, METHOD_NATIVE, ENVIRONMENT_PRODUCTION, 1, "", NOW_MS + 1000, "three");
     struct account *two = registry_at(r, 1);
     assert_str(two->config.name, "two");
-    assert_int_equal(two->generation, 2);
+    assert_int_equal(two->generation, 3);
     account_unref(two);
     assert_null(registry_at(r, 4));
     registry_free(r);
