@@ -43,7 +43,7 @@ static struct {
     int nth, fired;
     int counts[7];
     enum fault_kind kind;
-    bool sticky, dead;
+    bool sticky, dead, careless;
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- shadows; under the lock ---- */
@@ -236,7 +236,7 @@ static int x_sector(sqlite3_file *f)
 static int x_characteristics(sqlite3_file *f)
 {
     (void)f;
-    return 0; /* no promises: writes may tear */
+    return world.careless ? 0 : SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 static int x_shm_map(sqlite3_file *f, int region, int size, int extend, void volatile **ret)
 {
@@ -353,6 +353,11 @@ void fault_arm(unsigned ops, int nth, enum fault_kind kind, bool sticky)
     world.kind = kind;
     world.sticky = sticky;
     pthread_mutex_unlock(&world.lock);
+}
+
+void fault_careless_disk(bool careless)
+{
+    world.careless = careless;
 }
 
 void fault_reset(void)

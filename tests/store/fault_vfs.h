@@ -32,6 +32,8 @@ void fault_vfs_register(void);
 void fault_reset(void);
 /* The n-th (from 1) operation of `ops` from now on fails. */
 void fault_arm(unsigned ops, int nth, enum fault_kind kind, bool sticky);
+/* Before opening: a disk that does not promise to spare the neighbours of what it overwrites. */
+void fault_careless_disk(bool careless);
 void fault_disarm(void);       /* files stay watched */
 int fault_fired(void);         /* how many operations failed */
 int fault_count(unsigned ops); /* how many were done since the plan began */
