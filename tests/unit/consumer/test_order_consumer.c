@@ -1,0 +1,110 @@
+/* The order consumer on the bus: from a callback to a settled order, and what a dead delivery
+ * becomes. */
+#include "../flow_world.h"
+
+#include "consumer/consumer.h"
+#include "core/incident/incident.h"
+
+static struct bus *bus_over(struct flow_world *f)
+{
+    struct bus_options o = {
+        .env = f->w.env,
+        .store = f->w.store,
+        .mint = f->w.mint,
+        .consumers = &order_consumer,
+        .consumer_count = 1,
+        .source = STR("test"),
+        .on_dead = consumer_on_dead,
+    };
+    return bus_new(&o);
+}
+
+static void turn(struct bus *bus)
+{
+    size_t done;
+    struct err_info info = { .err = ERR_OK };
+    assert_ok(bus_turn(bus, &done, &info));
+}
+
+static void success_settles_the_order(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct bus *bus = bus_over(&f);
+    struct attempt at = flow_attempt(&f, "A1");
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "PAID", at.pay_no, "T1", 8800));
+    assert_int_equal(flow_order(&f, at.order_no).status, ORDER_PAYING);
+    turn(bus);
+    assert_int_equal(flow_order(&f, at.order_no).status, ORDER_PAID);
+    assert_int_equal(flow_payment(&f, at.pay_no).settled, SETTLED_WON);
+    turn(bus); /* order.paid */
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM outbox_due"), 0);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_feed"), 2);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM consumed_event"), 1);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_delivery"), 0);
+    bus_free(bus);
+    flow_world_close(&f);
+}
+
+static void the_last_attempt_ended(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct bus *bus = bus_over(&f);
+    struct attempt failed = flow_attempt(&f, "A1"), closed = flow_attempt(&f, "A2");
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "FAILED", failed.pay_no, "", 8800));
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "SHUT", closed.pay_no, "", 8800));
+    turn(bus);
+    assert_int_equal(flow_order(&f, failed.order_no).status, ORDER_PAY_FAILED);
+    assert_int_equal(flow_order(&f, closed.order_no).status, ORDER_PAY_FAILED);
+    bus_free(bus);
+    flow_world_close(&f);
+}
+
+struct dead {
+    struct event event;
+    struct str target;
+};
+
+static enum err dead_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct dead *d = arg;
+    return consumer_on_dead(tx, &d->event, d->target, STR("answered 500"), NULL, info);
+}
+
+static void the_dead_are_told_of(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    for (int i = 0; i < 3; i++) {
+        struct dead hook = { .event = { .no = number_make(NUMBER_EVENT, 1, 1000 + i),
+                                        .type = EVENT_ORDER_PAID,
+                                        .caller = 1 },
+                             .target = STR("webhook:5") };
+        struct dead box = hook;
+        box.target = STR("consumer:order");
+        world_run(&f.w, dead_rule, &hook);
+        world_run(&f.w, dead_rule, &box);
+    }
+    /* One for the webhook, counting; one an event for the consumer in the box. */
+    assert_int_equal(
+        ASK(&f.w, "SELECT count(*) FROM incident WHERE kind = 10 AND discriminator = 'webhook:5'"),
+        1);
+    assert_int_equal(ASK(&f.w, "SELECT count FROM incident WHERE discriminator = 'webhook:5'"), 3);
+    assert_int_equal(
+        ASK(&f.w, "SELECT count(*) FROM incident WHERE discriminator = 'consumer:order'"), 3);
+    flow_world_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(success_settles_the_order),
+        cmocka_unit_test(the_last_attempt_ended),
+        cmocka_unit_test(the_dead_are_told_of),
+    };
+    return RUN_TESTS(tests);
+}
