@@ -24,6 +24,7 @@ void books_init(struct books *b)
 {
     *b = (struct books) { 0 };
     list_init(&b->trades);
+    list_init(&b->pending);
 }
 
 void books_done(struct books *b)
@@ -171,6 +172,9 @@ struct refund *books_add_refund(struct books *b, const struct refund *like)
     settle_text(&at, &r->notify_url);
     struct trade *t = r->trade;
     list_append(&t->refunds, &r->node);
+    list_init(&r->pending);
+    if (r->end_ms) /* all take equally long, so the list is in order */
+        list_append(&b->pending, &r->pending);
     struct refund **bucket =
         &b->by_refund_number.bucket[place(r->out_refund_no, b->by_refund_number.buckets)];
     r->hash_next = *bucket;
@@ -203,19 +207,24 @@ void trade_age(struct trade *t, int64_t now_ms)
         t->state = TRADE_CLOSED;
 }
 
-void refund_undo(struct refund *r)
+static void end_refund(struct refund *r)
 {
-    r->trade->refunded_fen -= r->amount_fen;
-    r->trade->account->refunded_fen -= r->amount_fen;
+    list_remove(&r->pending);
+    r->state = r->end;
+    if (r->state == REFUND_CLOSED) { /* the money is back with the merchant */
+        r->trade->refunded_fen -= r->amount_fen;
+        r->trade->account->refunded_fen -= r->amount_fen;
+    }
 }
 
-void refund_age(struct refund *r, int64_t now_ms)
+void books_age(struct books *b, int64_t now_ms)
 {
-    if (!r->end_ms || now_ms < r->end_ms || r->state != REFUND_PROCESSING)
-        return;
-    r->state = r->end;
-    if (r->state == REFUND_CLOSED)
-        refund_undo(r);
+    list_each_safe (node, &b->pending) {
+        struct refund *r = container_of(node, struct refund, pending);
+        if (now_ms < r->end_ms)
+            return;
+        end_refund(r);
+    }
 }
 
 const char *trade_state_name(enum trade_state state)

@@ -278,8 +278,7 @@ static void print_once(struct sandbox *s, struct delivery *d, struct arena *a)
 {
     if (d->body.p)
         return;
-    if (d->refund)
-        refund_age(d->refund, env_now_ms(s->env));
+    books_age(&s->books, env_now_ms(s->env));
     d->body = heap_copy(print_envelope(s, d, &(struct transaction_lie) { 0 }, false, a));
 }
 
@@ -330,11 +329,8 @@ static struct sending prepare(struct sandbox *s, struct delivery *d, struct aren
     struct platform_key k = wechat_signer(d->account, STR_NONE, a);
     x.key = k.key;
     x.serial = k.serial;
-    if (faults_hit(f, FAULT_CALLBACK_UNKNOWN_SERIAL, call, mchid, NULL)) {
-        char bytes[20];
-        env_random(s->env, bytes, sizeof bytes);
-        x.serial = str_hex(a, bytes, sizeof bytes);
-    }
+    if (faults_hit(f, FAULT_CALLBACK_UNKNOWN_SERIAL, call, mchid, NULL))
+        x.serial = sandbox_random_serial(s, a);
     x.url = d->refund ? d->refund->notify_url : d->trade->notify_url;
     return x;
 }

@@ -62,7 +62,8 @@ struct trade {
 };
 
 struct refund {
-    struct list node; /* trade->refunds */
+    struct list node;    /* trade->refunds */
+    struct list pending; /* books->pending, while it has not come to its end */
     struct refund *hash_next;
     struct trade *trade;
     struct sha256 request;
@@ -83,6 +84,7 @@ struct refund_table {
 
 struct books {
     struct list trades;
+    struct list pending; /* refunds, the one that ends first in front */
     struct trade_table by_number;
     struct refund_table by_refund_number;
     struct trade **by_index; /* the transaction id ends with it */
@@ -99,10 +101,9 @@ struct trade *books_trade_by_id(struct books *b, struct str transaction_id);
 struct refund *books_add_refund(struct books *b, const struct refund *like);
 struct refund *books_refund(struct books *b, const struct account *account,
                             struct str out_refund_no);
-/* What time alone changes: the close after seven days, a refund that comes to its end. */
+/* What time alone changes: the close after seven days, refunds that come to their end. */
 void trade_age(struct trade *t, int64_t now_ms);
-void refund_age(struct refund *r, int64_t now_ms);
-void refund_undo(struct refund *r); /* the money is back with the merchant */
+void books_age(struct books *b, int64_t now_ms);
 const char *trade_state_name(enum trade_state state);
 const char *refund_state_name(enum refund_state state);
 void trade_copy(const struct trade *t, struct arena *a, struct sandbox_trade *ret);
@@ -179,6 +180,7 @@ struct sandbox {
 
 struct account *sandbox_account(struct sandbox *s, struct str mchid);
 struct str sandbox_random_text(struct sandbox *s, struct arena *a, size_t n); /* [0-9A-Za-z] */
+struct str sandbox_random_serial(struct sandbox *s, struct arena *a);         /* 40 hex digits */
 /* With the lock held: pays the trade and schedules its callback. */
 enum err sandbox_pay_locked(struct sandbox *s, struct trade *t, struct err_info *info);
 

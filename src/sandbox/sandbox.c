@@ -8,6 +8,7 @@
 #include "crypto/x509.h"
 
 #define CERTIFICATE_MS (5 * 365 * DAY_MS)
+#define SERIAL_DIGITS  40
 
 /* ---- accounts ---- */
 
@@ -143,6 +144,17 @@ struct str sandbox_random_text(struct sandbox *s, struct arena *a, size_t n)
     return (struct str) { p, n };
 }
 
+struct str sandbox_random_serial(struct sandbox *s, struct arena *a)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *p = arena_alloc(a, SERIAL_DIGITS + 1);
+    env_random(s->env, p, SERIAL_DIGITS);
+    for (size_t i = 0; i < SERIAL_DIGITS; i++)
+        p[i] = digits[p[i] & 15];
+    p[0] = '5'; /* positive, and no zero in front */
+    return (struct str) { p, SERIAL_DIGITS };
+}
+
 /* ---- the payer ---- */
 
 enum err sandbox_pay_locked(struct sandbox *s, struct trade *t, struct err_info *info)
@@ -192,16 +204,6 @@ void sandbox_clear_faults(struct sandbox *s)
     sandbox_unlock(s);
 }
 
-/* Certificates have upper-case serials. */
-static struct str serial_text(struct arena *a, const char *bytes, size_t n)
-{
-    struct buf text;
-    buf_init_arena(&text, a, 2 * n);
-    for (size_t i = 0; i < n; i++)
-        buf_printf(&text, "%02X", (unsigned char)bytes[i]);
-    return buf_str(&text);
-}
-
 /* The old certificate stays valid: who names it in Wechatpay-Serial gets it; everybody else the new
  * one. */
 enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct arena *a,
@@ -213,17 +215,14 @@ enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct 
     if (!account->platform_count)
         return err_set(info, ERR_CONFLICT, "this merchant has no platform certificates");
 
-    char serial[20];
     struct rsa_key *key;
     struct str cert_pem;
     int64_t now_ms = env_now_ms(s->env);
-    env_random(s->env, serial, sizeof serial);
-    serial[0] = (char)((serial[0] & 0x3f) | 0x40); /* positive, and no zero in front */
     enum err e = rsa_generate(rsa_bits(account->platform[0].key), &key, info);
     if (e)
         return e;
-    e = certificate_make(key, STR("Fenpay sandbox"), serial_text(a, serial, sizeof serial),
-                         now_ms - DAY_MS, now_ms + CERTIFICATE_MS, a, &cert_pem, info);
+    e = certificate_make(key, STR("Fenpay sandbox"), sandbox_random_serial(s, a), now_ms - DAY_MS,
+                         now_ms + CERTIFICATE_MS, a, &cert_pem, info);
     struct str key_pem = rsa_private_pem(a, key);
     rsa_unref(key);
     if (e)
@@ -242,6 +241,7 @@ enum err sandbox_trade_get(struct sandbox *s, struct str out_trade_no, struct ar
                            struct sandbox_trade *ret)
 {
     sandbox_lock(s);
+    books_age(&s->books, env_now_ms(s->env));
     struct trade *t = books_trade(&s->books, NULL, out_trade_no);
     if (t) {
         trade_age(t, env_now_ms(s->env));
@@ -257,6 +257,7 @@ int64_t sandbox_balance_fen(struct sandbox *s, struct str mchid)
     if (!account)
         return 0;
     sandbox_lock(s);
+    books_age(&s->books, env_now_ms(s->env));
     int64_t balance_fen = account->taken_fen - account->refunded_fen;
     sandbox_unlock(s);
     return balance_fen;
@@ -267,6 +268,7 @@ size_t sandbox_trades(struct sandbox *s, struct arena *a, struct sandbox_trade *
     size_t n = 0;
     sandbox_lock(s);
     int64_t now_ms = env_now_ms(s->env);
+    books_age(&s->books, now_ms);
     *ret = arena_array(a, s->books.by_number.count + 1, sizeof **ret);
     list_each (node, &s->books.trades) {
         struct trade *t = container_of(node, struct trade, node);

@@ -139,6 +139,7 @@ static struct refund *accept(struct wechat_call *c, struct refund_wish *w, struc
 /* Lock held. */
 static void create(struct wechat_call *c, struct refund_wish *w)
 {
+    books_age(&c->s->books, w->like.created_ms);
     struct refund *r = books_refund(&c->s->books, c->account, w->like.out_refund_no);
     if (r && memcmp(&r->request, &w->like.request, sizeof r->request) != 0) {
         wechat_refuse(c->r, 400, "INVALID_REQUEST",
@@ -152,10 +153,8 @@ static void create(struct wechat_call *c, struct refund_wish *w)
     }
     if (!r && check_rules(c, t, w))
         r = accept(c, w, t);
-    if (r) {
-        refund_age(r, w->like.created_ms);
+    if (r)
         answer_refund(c, r);
-    }
 }
 
 void wechat_refund_create(struct wechat_call *c)
@@ -172,12 +171,11 @@ void wechat_refund_create(struct wechat_call *c)
 void wechat_refund_query(struct wechat_call *c)
 {
     sandbox_lock(c->s);
+    books_age(&c->s->books, env_now_ms(c->s->env));
     struct refund *r = books_refund(&c->s->books, c->account, c->param);
-    if (r) {
-        refund_age(r, env_now_ms(c->s->env));
+    if (r)
         answer_refund(c, r);
-    } else {
+    else
         wechat_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "退款单不存在");
-    }
     sandbox_unlock(c->s);
 }
