@@ -72,7 +72,7 @@ SQL(payment_lease_take, "UPDATE payment_order SET call_owner = ?, call_until = ?
                         "unknown_calls + ?, update_time = ?"
                         " WHERE id = ? AND call_owner = ? AND call_until = ?");
 SQL(payment_lease_release, "UPDATE payment_order SET call_owner = 0, call_until = 0 WHERE id = ? "
-                           "AND call_owner = ? AND call_until = ?");
+                           "AND call_owner = ?");
 SQL(payment_called, "UPDATE payment_order SET calls = calls + 1, unknown_calls = unknown_calls + "
                     "?, update_time = ? WHERE id = ?");
 SQL(payment_credentials,
@@ -578,15 +578,13 @@ enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner,
     return ERR_OK;
 }
 
-enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner,
-                                   int64_t until_ms, struct err_info *info)
+enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner, struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_lease_release);
     int64_t n;
 
     query_int(q, p->no.id);
     query_int(q, owner);
-    query_int(q, until_ms);
     enum err e = query_run(q, &n, info);
     if (!e && n == 1)
         p->call_owner = p->call_until_ms = 0;

@@ -55,7 +55,6 @@ enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info
 enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner, int64_t until_ms,
                                 int64_t lost, struct err_info *info);
 enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner,
-                                   int64_t until_ms,
                                    struct err_info *info); /* nothing when it is another's */
 /* A prepay call came to an end. `credentials` STR_NONE: leaves what there is. */
 enum err payment_sql_called(struct tx *tx, struct payment *p, int64_t unknown,
