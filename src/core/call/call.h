@@ -1,7 +1,7 @@
 /* call.h -- every call to a channel as a row: what was asked, what was answered, how long it took.
  *
- * The row stands in the same transaction as the fact it brought, so that evidence can point to it. Adapters have masked
- * secrets and payer ids before it gets here. Kept for days. */
+ * The row stands in the same transaction as the fact it brought, so that evidence can point to it.
+ * Adapters have masked secrets and payer ids before it gets here. Kept for days. */
 #ifndef FENPAY_CALL_H
 #define FENPAY_CALL_H
 
@@ -9,25 +9,33 @@
 #include "store/store.h"
 
 /* Persisted: pinned in call.c. */
-enum call_kind { CALL_PREPAY = 1, CALL_QUERY = 2, CALL_CLOSE = 3, CALL_REFUND = 4, CALL_QUERY_REFUND = 5 };
+enum call_kind {
+    CALL_PREPAY = 1,
+    CALL_QUERY = 2,
+    CALL_CLOSE = 3,
+    CALL_REFUND = 4,
+    CALL_QUERY_REFUND = 5
+};
 
 /* ERR_EXISTS: this very call was taken in before (the rule runs a second time). */
-enum err call_insert(struct tx *tx, int64_t id, enum call_kind kind, struct number subject, struct str account,
-                     const struct channel_answer *answer, struct str trace_id, struct err_info *info);
+enum err call_insert(struct tx *tx, int64_t id, enum call_kind kind, struct number subject,
+                     struct str account, const struct channel_answer *answer, struct str trace_id,
+                     struct err_info *info);
 
 struct call_row {
-    int64_t              id, create_ms, took_us;
-    enum call_kind       kind;
+    int64_t id, create_ms, took_us;
+    enum call_kind kind;
     enum channel_outcome outcome;
-    enum channel_class   class;
-    struct str           account, code, message, channel_request_id, request, answer;
-    int                  http_status;
+    enum channel_class class;
+    struct str account, code, message, channel_request_id, request, answer;
+    int http_status;
 };
 /* Oldest first, texts in tx_arena. */
-enum err calls_of(struct tx *tx, int64_t subject_id, struct call_row *ret, size_t max, size_t *ret_n, struct err_info *info);
+enum err calls_of(struct tx *tx, int64_t subject_id, struct call_row *ret, size_t max,
+                  size_t *ret_n, struct err_info *info);
 
-const char *call_kind_name(enum call_kind kind);             /* "prepay" */
-const char *channel_outcome_name(enum channel_outcome o);    /* "refused" */
-const char *channel_class_name(enum channel_class class);    /* "account"; "" for none */
+const char *call_kind_name(enum call_kind kind);          /* "prepay" */
+const char *channel_outcome_name(enum channel_outcome o); /* "refused" */
+const char *channel_class_name(enum channel_class class); /* "account"; "" for none */
 
 #endif

@@ -248,7 +248,8 @@ struct cancel {
     bool check_caller;
     enum order_cancel why; /* CANCEL_NO: only goes on with what is requested */
     struct str reason;
-    int64_t due_ms; /* the job's row, taken away; 0: none */
+    int64_t due_ms;   /* the due row that brought us, taken away; 0: none */
+    int64_t again_ms; /* the one it left in its place */
     struct order order;
     enum order_status from;
     bool found, done;
@@ -303,10 +304,12 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
             return e;
         if ((e = order_try_cancel(tx, &o, k->act, &k->done, info)))
             return e;
-        if (!k->done && why != CANCEL_NO &&
-            ((e = order_sql_due_insert(tx, tx_now_ms(tx) + CLOSE_AGAIN_MS, k->order_id, info)) ||
-             (e = collect_open(tx, k, info))))
-            return e;
+        if (!k->done && why != CANCEL_NO) {
+            k->again_ms = tx_now_ms(tx) + CLOSE_AGAIN_MS;
+            if ((e = order_sql_due_insert(tx, k->again_ms, k->order_id, info)) ||
+                (e = collect_open(tx, k, info)))
+                return e;
+        }
     }
     k->done = o.status == ORDER_CANCELLED;
     return give(tx, &o, k->act->arena, &k->order, info);
@@ -333,7 +336,7 @@ static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_clas
                 log_cstr("text", info.text));
     }
     kill_point("cancel.closed");
-    k->due_ms = 0;
+    k->due_ms = k->again_ms;
     code = centre_run(c, "order.cancel", class, k->slot, cancel_rule, k, CANCEL_IDS, refusal);
     if (!code)
         log_moved(c, &k->order, k->from, k->act->trace_id);

@@ -1,8 +1,9 @@
 /* flow_call.c -- calls to the channel, and what their answers do (rules.md section 6).
  *
- * The rule that takes an answer in begins with the row of the call, whose id is the transaction's own: found there, the work
- * is done already. Then the facts, then what the class of a refusal asks for, all in one transaction. "Does not exist" closes
- * only when it was asked after time_expire plus the channel's margin and nobody holds the call lease. */
+ * The rule that takes an answer in begins with the row of the call, whose id is the transaction's
+ * own: found there, the work is done already. Then the facts, then what the class of a refusal asks
+ * for, all in one transaction. "Does not exist" closes only when it was asked after time_expire
+ * plus the channel's margin and nobody holds the call lease. */
 #include "core/payment/flow_call.h"
 
 #include "base/killpoint.h"
@@ -13,7 +14,8 @@
 
 #include <stdio.h>
 
-#define CALL_IDS  (1 + CHANNEL_FACTS_MAX * PAYMENT_APPLY_IDS + 4) /* the call, its facts, two incidents */
+#define CALL_IDS                                                                                   \
+    (1 + CHANNEL_FACTS_MAX * PAYMENT_APPLY_IDS + 4) /* the call, its facts, two incidents */
 #define LABEL_MAX 160
 
 /* ---- small things ---- */
@@ -32,7 +34,8 @@ bool payment_close_waits(const struct payment *p)
 {
     if (p->quarantined || p->status == PAYMENT_SUCCESS)
         return false;
-    return payment_is_open(p) ? p->close_requested != CLOSE_NO : p->close_requested == CLOSE_TERMINAL;
+    return payment_is_open(p) ? p->close_requested != CLOSE_NO
+                              : p->close_requested == CLOSE_TERMINAL;
 }
 
 struct payment payment_copy(struct arena *a, const struct payment *p)
@@ -56,9 +59,9 @@ struct payment payment_copy(struct arena *a, const struct payment *p)
 int64_t payment_next_query(int64_t now_ms, int64_t count, int64_t expire_ms)
 {
     static const int64_t rungs_s[] = { 30, 60, 120, 240, 480, 960 };
-    const int64_t        n = sizeof rungs_s / sizeof rungs_s[0];
-    int64_t              next = now_ms + (count < n ? rungs_s[count] : 3600) * 1000;
-    int64_t              before = expire_ms - 15 * 1000;
+    const int64_t n = sizeof rungs_s / sizeof rungs_s[0];
+    int64_t next = now_ms + (count < n ? rungs_s[count] : 3600) * 1000;
+    int64_t before = expire_ms - 15 * 1000;
 
     if (now_ms < before && before < next)
         return before;
@@ -77,22 +80,26 @@ int64_t payment_next_close(int64_t now_ms, int64_t expire_ms, int64_t stuck_ms)
 static void count_final(struct centre *c, const struct payment *p)
 {
     const struct channel_info *channel = channel_by_id(p->channel);
-    const struct method_info  *method = channel ? channel_method(channel, p->method) : NULL;
-    char                       labels[LABEL_MAX];
+    const struct method_info *method = channel ? channel_method(channel, p->method) : NULL;
+    char labels[LABEL_MAX];
 
-    snprintf(labels, sizeof labels, "%s,%s,%s", channel ? channel->name : "", method ? method->name : "", payment_status_name(p->status));
+    snprintf(labels, sizeof labels, "%s,%s,%s", channel ? channel->name : "",
+             method ? method->name : "", payment_status_name(p->status));
     metric_add(metrics_get(c->env->metrics, "fenpay_payments_total", labels), 1);
 }
 
-void payment_log(struct centre *c, const struct payment *p, enum payment_status from, enum journal_cause cause, struct str trace_id)
+void payment_log(struct centre *c, const struct payment *p, enum payment_status from,
+                 enum journal_cause cause, struct str trace_id)
 {
     struct number_text no = number_text(p->no), order_no = number_text(p->order_no);
 
     if (p->status == from)
         return;
-    LOG(c->env->log, LOG_INFO, "payment.moved", log_cstr("pay_no", no.s), log_cstr("order_no", order_no.s),
-        log_cstr("from", payment_status_name(from)), log_cstr("to", payment_status_name(p->status)), log_cstr("cause", journal_cause_name(cause)),
-        log_str("account", p->account), log_int("amount", money_fen(p->amount)), log_str("trace_id", trace_id));
+    LOG(c->env->log, LOG_INFO, "payment.moved", log_cstr("pay_no", no.s),
+        log_cstr("order_no", order_no.s), log_cstr("from", payment_status_name(from)),
+        log_cstr("to", payment_status_name(p->status)),
+        log_cstr("cause", journal_cause_name(cause)), log_str("account", p->account),
+        log_int("amount", money_fen(p->amount)), log_str("trace_id", trace_id));
     if (!payment_is_open(p))
         count_final(c, p);
 }
@@ -100,39 +107,53 @@ void payment_log(struct centre *c, const struct payment *p, enum payment_status 
 static void tell(struct call *k, enum call_kind kind)
 {
     const struct channel_answer *answer = &k->answer;
-    struct env                  *env = k->c->env;
-    struct number_text           no = number_text(k->payment.no);
-    bool                         alarm = answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_ACCOUNT;
-    char                         labels[LABEL_MAX];
+    struct env *env = k->c->env;
+    struct number_text no = number_text(k->payment.no);
+    bool alarm = answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_ACCOUNT;
+    char labels[LABEL_MAX];
 
-    snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(k->payment.account), call_kind_name(kind), channel_outcome_name(answer->outcome));
+    snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(k->payment.account),
+             call_kind_name(kind), channel_outcome_name(answer->outcome));
     metric_add(metrics_get(env->metrics, "fenpay_channel_calls_total", labels), 1);
-    snprintf(labels, sizeof labels, STR_FMT ",%s", STR_ARG(k->payment.account), call_kind_name(kind));
-    metric_observe_us(metrics_get(env->metrics, "fenpay_channel_call_seconds", labels), answer->took_us);
+    snprintf(labels, sizeof labels, STR_FMT ",%s", STR_ARG(k->payment.account),
+             call_kind_name(kind));
+    metric_observe_us(metrics_get(env->metrics, "fenpay_channel_call_seconds", labels),
+                      answer->took_us);
     if (answer->outcome != CHANNEL_DONE) {
-        snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(k->payment.account), call_kind_name(kind),
-                 answer->outcome == CHANNEL_UNKNOWN ? "unknown" : channel_class_name(answer->class));
+        snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(k->payment.account),
+                 call_kind_name(kind),
+                 answer->outcome == CHANNEL_UNKNOWN ? "unknown"
+                                                    : channel_class_name(answer->class));
         metric_add(metrics_get(env->metrics, "fenpay_channel_failures_total", labels), 1);
     }
-    LOG(env->log, alarm ? LOG_ERROR : answer->outcome == CHANNEL_DONE ? LOG_DEBUG : LOG_WARN,
-        alarm ? "channel.account_broken" : "channel.call", log_cstr("call", call_kind_name(kind)), log_cstr("pay_no", no.s),
-        log_str("account", k->payment.account), log_cstr("outcome", channel_outcome_name(answer->outcome)),
-        log_cstr("class", channel_class_name(answer->class)), log_str("code", answer->code), log_str("message", answer->message),
-        log_int("took_us", answer->took_us), log_str("trace_id", k->trace_id));
+    LOG(env->log,
+        alarm                             ? LOG_ERROR
+        : answer->outcome == CHANNEL_DONE ? LOG_DEBUG
+                                          : LOG_WARN,
+        alarm ? "channel.account_broken" : "channel.call", log_cstr("call", call_kind_name(kind)),
+        log_cstr("pay_no", no.s), log_str("account", k->payment.account),
+        log_cstr("outcome", channel_outcome_name(answer->outcome)),
+        log_cstr("class", channel_class_name(answer->class)), log_str("code", answer->code),
+        log_str("message", answer->message), log_int("took_us", answer->took_us),
+        log_str("trace_id", k->trace_id));
     if (answer->unknown_key && k->c->want_keys)
         k->c->want_keys(k->c->want_keys_ctx, k->account);
 }
 
 /* ---- the parts of the rules ---- */
 
-static enum err apply(struct tx *tx, struct call *k, enum fact_kind fact, const struct evidence *evidence, enum journal_cause cause,
+static enum err apply(struct tx *tx, struct call *k, enum fact_kind fact,
+                      const struct evidence *evidence, enum journal_cause cause,
                       struct err_info *info)
 {
-    return payment_apply(tx, k->no.id, fact, evidence, cause, k->trace_id, &k->move, &k->payment, info);
+    return payment_apply(tx, k->no.id, fact, evidence, cause, k->trace_id, &k->move, &k->payment,
+                         info);
 }
 
-/* Facts about this payment's money. What the channel says of refunds is the refund module's; of another number, nobody's. */
-static enum err apply_facts(struct tx *tx, struct call *k, int64_t call_id, enum journal_cause cause, struct err_info *info)
+/* Facts about this payment's money. What the channel says of refunds is the refund module's; of
+ * another number, nobody's. */
+static enum err apply_facts(struct tx *tx, struct call *k, int64_t call_id,
+                            enum journal_cause cause, struct err_info *info)
 {
     struct number_text no = number_text(k->payment.no);
 
@@ -144,7 +165,8 @@ static enum err apply_facts(struct tx *tx, struct call *k, int64_t call_id, enum
             .kind = EVIDENCE_QUERY,
             .ref = call_id,
             .fact = f,
-            .equal = f->kind == FACT_PAID && f->ours && k->account->info->driver->paid_equal(k->account, f, k->payment.amount),
+            .equal = f->kind == FACT_PAID && f->ours &&
+                     k->account->info->driver->paid_equal(k->account, f, k->payment.amount),
             .actor = k->actor,
         };
         enum err e = apply(tx, k, f->kind, &evidence, cause, info);
@@ -154,16 +176,19 @@ static enum err apply_facts(struct tx *tx, struct call *k, int64_t call_id, enum
     return ERR_OK;
 }
 
-/* May "does not exist" be believed? Not while a prepay may still be on its way, nor before the channel stops taking it. */
+/* May "does not exist" be believed? Not while a prepay may still be on its way, nor before the
+ * channel stops taking it. */
 static bool not_exist_is_final(const struct call *k, int64_t now_ms)
 {
     const struct payment *p = &k->payment;
-    bool                  lease_of_another = payment_lease_live(p, now_ms) && p->call_owner != k->lease;
+    bool lease_of_another = payment_lease_live(p, now_ms) && p->call_owner != k->lease;
 
-    return k->answer.not_exist && !lease_of_another && k->asked_ms > p->expire_ms + k->account->info->expire_margin_ms;
+    return k->answer.not_exist && !lease_of_another &&
+           k->asked_ms > p->expire_ms + k->account->info->expire_margin_ms;
 }
 
-static enum err person_needed(struct tx *tx, struct call *k, enum call_kind kind, struct err_info *info)
+static enum err person_needed(struct tx *tx, struct call *k, enum call_kind kind,
+                              struct err_info *info)
 {
     struct incident incident = {
         .kind = INCIDENT_RISK_HELD,
@@ -171,8 +196,9 @@ static enum err person_needed(struct tx *tx, struct call *k, enum call_kind kind
         .discriminator = str_of(call_kind_name(kind)),
         .caller = k->payment.caller,
         .policy = POLICY_HOLD,
-        .detail = str_printf(tx_arena(tx), "%s refused, a person has to look: " STR_FMT " " STR_FMT, call_kind_name(kind), STR_ARG(k->answer.code),
-                             STR_ARG(k->answer.message)),
+        .detail =
+            str_printf(tx_arena(tx), "%s refused, a person has to look: " STR_FMT " " STR_FMT,
+                       call_kind_name(kind), STR_ARG(k->answer.code), STR_ARG(k->answer.message)),
         .trace_id = k->trace_id,
     };
     return incident_open(tx, &incident, NULL, info);
@@ -183,33 +209,38 @@ static enum err stuck(struct tx *tx, struct call *k, struct err_info *info)
 {
     struct payment *p = &k->payment;
 
-    if (!payment_is_open(p) || p->quarantined || tx_now_ms(tx) <= p->expire_ms + k->c->settings.query_stuck_ms)
+    if (!payment_is_open(p) || p->quarantined ||
+        tx_now_ms(tx) <= p->expire_ms + k->c->settings.query_stuck_ms)
         return ERR_OK;
     struct incident incident = {
         .kind = INCIDENT_QUERY_STUCK,
         .subject = p->no,
         .caller = p->caller,
         .policy = POLICY_HOLD,
-        .detail = str_printf(tx_arena(tx), "still %s long after it expired; the last query: %s " STR_FMT " " STR_FMT,
-                             payment_status_name(p->status), channel_outcome_name(k->answer.outcome), STR_ARG(k->answer.code),
-                             STR_ARG(k->answer.message)),
+        .detail = str_printf(
+            tx_arena(tx), "still %s long after it expired; the last query: %s " STR_FMT " " STR_FMT,
+            payment_status_name(p->status), channel_outcome_name(k->answer.outcome),
+            STR_ARG(k->answer.code), STR_ARG(k->answer.message)),
         .trace_id = k->trace_id,
     };
     return incident_open(tx, &incident, NULL, info);
 }
 
-/* A close asked for on an ended attempt is done with once the channel says that nobody can pay it. */
+/* A close asked for on an ended attempt is done with once the channel says that nobody can pay it.
+ */
 static enum err terminal_close_done(struct tx *tx, struct call *k, struct err_info *info)
 {
     struct payment *p = &k->payment;
 
-    if ((p->status != PAYMENT_FAILED && p->status != PAYMENT_CLOSED) || p->close_requested != CLOSE_TERMINAL)
+    if ((p->status != PAYMENT_FAILED && p->status != PAYMENT_CLOSED) ||
+        p->close_requested != CLOSE_TERMINAL)
         return ERR_OK;
     return payment_sql_close_requested(tx, p, CLOSE_NO, info);
 }
 
 /* The row of the call and the payment as it is. *ret_mine: a second run, all is done. */
-static enum err take_call(struct tx *tx, struct call *k, enum call_kind kind, int64_t *ret_call_id, bool *ret_mine, struct err_info *info)
+static enum err take_call(struct tx *tx, struct call *k, enum call_kind kind, int64_t *ret_call_id,
+                          bool *ret_mine, struct err_info *info)
 {
     int64_t id = tx_new_id(tx);
     enum err e = call_insert(tx, id, kind, k->no, k->account_name, &k->answer, k->trace_id, info);
@@ -229,7 +260,8 @@ static enum err take_call(struct tx *tx, struct call *k, enum call_kind kind, in
 
 /* ---- prepay ---- */
 
-static enum err take_prepay_refusal(struct tx *tx, struct call *k, int64_t call_id, struct err_info *info)
+static enum err take_prepay_refusal(struct tx *tx, struct call *k, int64_t call_id,
+                                    struct err_info *info)
 {
     struct payment *p = &k->payment;
     struct evidence evidence = { .kind = EVIDENCE_REFUSAL, .ref = call_id, .actor = k->actor };
@@ -250,32 +282,36 @@ static enum err take_prepay_refusal(struct tx *tx, struct call *k, int64_t call_
     return ERR_OK;
 }
 
-static enum err take_prepay_done(struct tx *tx, struct call *k, int64_t call_id, struct err_info *info)
+static enum err take_prepay_done(struct tx *tx, struct call *k, int64_t call_id,
+                                 struct err_info *info)
 {
     struct evidence evidence = { .kind = EVIDENCE_ANSWER, .ref = call_id, .actor = k->actor };
-    enum err        e = ERR_OK;
+    enum err e = ERR_OK;
 
     if (payment_is_open(&k->payment) && k->answer.credentials.n)
-        e = payment_sql_credentials(tx, &k->payment, k->answer.credentials, k->answer.credential_expire_ms, info);
+        e = payment_sql_credentials(tx, &k->payment, k->answer.credentials,
+                                    k->answer.credential_expire_ms, info);
     return e ? e : apply(tx, k, FACT_ACCEPTED, &evidence, CAUSE_PREPAY, info);
 }
 
 /* Nothing happened and there are tries left: the lease goes on, if it is still ours. */
 static enum err keep_or_release(struct tx *tx, struct call *k, struct err_info *info)
 {
-    bool again = k->answer.outcome == CHANNEL_REFUSED && k->answer.class == CLASS_RETRY && !k->last_try;
+    bool again =
+        k->answer.outcome == CHANNEL_REFUSED && k->answer.class == CLASS_RETRY && !k->last_try;
 
     if (again && k->payment.call_owner == k->lease)
-        return payment_sql_lease_take(tx, &k->payment, k->lease, tx_now_ms(tx) + k->c->settings.call_lease_ms, 0, info);
+        return payment_sql_lease_take(tx, &k->payment, k->lease,
+                                      tx_now_ms(tx) + k->c->settings.call_lease_ms, 0, info);
     return payment_sql_lease_release(tx, &k->payment, k->lease, info);
 }
 
 static enum err take_prepay(struct tx *tx, void *arg, struct err_info *info)
 {
     struct call *k = arg;
-    int64_t      call_id;
-    bool         mine;
-    enum err     e = take_call(tx, k, CALL_PREPAY, &call_id, &mine, info);
+    int64_t call_id;
+    bool mine;
+    enum err e = take_call(tx, k, CALL_PREPAY, &call_id, &mine, info);
 
     if (!e && !mine)
         e = payment_sql_called(tx, &k->payment, k->answer.outcome == CHANNEL_UNKNOWN, info);
@@ -295,9 +331,9 @@ static enum err take_prepay(struct tx *tx, void *arg, struct err_info *info)
 static enum err take_query(struct tx *tx, void *arg, struct err_info *info)
 {
     struct call *k = arg;
-    int64_t      call_id;
-    bool         mine;
-    enum err     e = take_call(tx, k, CALL_QUERY, &call_id, &mine, info);
+    int64_t call_id;
+    bool mine;
+    enum err e = take_call(tx, k, CALL_QUERY, &call_id, &mine, info);
 
     if (e || mine)
         goto out;
@@ -308,8 +344,11 @@ static enum err take_query(struct tx *tx, void *arg, struct err_info *info)
         e = apply_facts(tx, k, call_id, CAUSE_QUERY, info);
         if (!e && shut)
             e = terminal_close_done(tx, k, info);
-    } else if (k->answer.outcome == CHANNEL_REFUSED && k->account && not_exist_is_final(k, tx_now_ms(tx))) {
-        struct evidence evidence = { .kind = EVIDENCE_NOT_EXIST, .ref = call_id, .actor = k->actor };
+    } else if (k->answer.outcome == CHANNEL_REFUSED && k->account &&
+               not_exist_is_final(k, tx_now_ms(tx))) {
+        struct evidence evidence = { .kind = EVIDENCE_NOT_EXIST,
+                                     .ref = call_id,
+                                     .actor = k->actor };
         e = apply(tx, k, FACT_SHUT, &evidence, CAUSE_QUERY, info);
         if (!e)
             e = terminal_close_done(tx, k, info);
@@ -329,16 +368,17 @@ out:
 static enum err take_close(struct tx *tx, void *arg, struct err_info *info)
 {
     struct call *k = arg;
-    int64_t      call_id;
-    bool         mine;
-    enum err     e = take_call(tx, k, CALL_CLOSE, &call_id, &mine, info);
+    int64_t call_id;
+    bool mine;
+    enum err e = take_call(tx, k, CALL_CLOSE, &call_id, &mine, info);
 
     if (!e && !mine && k->answer.outcome == CHANNEL_DONE) {
         struct evidence evidence = { .kind = EVIDENCE_ANSWER, .ref = call_id, .actor = k->actor };
         e = apply(tx, k, FACT_SHUT, &evidence, CAUSE_CLOSE, info);
         if (!e)
             e = terminal_close_done(tx, k, info);
-    } else if (!e && !mine && k->answer.outcome == CHANNEL_REFUSED && k->answer.class == CLASS_PERSON) {
+    } else if (!e && !mine && k->answer.outcome == CHANNEL_REFUSED &&
+               k->answer.class == CLASS_PERSON) {
         e = person_needed(tx, k, CALL_CLOSE, info);
     }
     if (!e)
@@ -348,9 +388,9 @@ static enum err take_close(struct tx *tx, void *arg, struct err_info *info)
 
 static enum err expire_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct call    *k = arg;
+    struct call *k = arg;
     struct evidence evidence = { .kind = EVIDENCE_EXPIRY, .actor = k->actor };
-    enum err        e = payment_load(tx, k->no.id, &k->payment, info);
+    enum err e = payment_load(tx, k->no.id, &k->payment, info);
 
     if (e)
         return e;
@@ -367,7 +407,8 @@ static enum err expire_rule(struct tx *tx, void *arg, struct err_info *info)
 
 enum code call_expire(struct call *k, struct refusal *refusal)
 {
-    enum code code = centre_run(k->c, "payment.expire", k->class, k->no.slot, expire_rule, k, PAYMENT_APPLY_IDS, refusal);
+    enum code code = centre_run(k->c, "payment.expire", k->class, k->no.slot, expire_rule, k,
+                                PAYMENT_APPLY_IDS, refusal);
 
     if (!code)
         payment_log(k->c, &k->payment, k->from, CAUSE_EXPIRY, k->trace_id);
@@ -377,32 +418,33 @@ enum code call_expire(struct call *k, struct refusal *refusal)
 /* ---- the lease ---- */
 
 struct lease_rule {
-    struct call   *k;
+    struct call *k;
     enum lease_for what;
-    int64_t        for_ms;
-    bool           taken;
+    int64_t for_ms;
+    bool taken;
 };
 
 static bool lease_wanted(const struct payment *p, enum lease_for what)
 {
     switch (what) {
     case LEASE_PREPAY:
-        return payment_is_open(p) && p->close_requested == CLOSE_NO && !p->quarantined && !p->superseded;
+        return payment_is_open(p) && p->close_requested == CLOSE_NO && !p->quarantined &&
+               !p->superseded;
     case LEASE_CLOSE:
         return payment_close_waits(p);
     }
     return false;
 }
 
-/* The lease's number is the transaction's own id: a second run recognises it. A lease that ran out was never given back, so
- * nobody heard what became of its call: that counts as one unknown. */
+/* The lease's number is the transaction's own id: a second run recognises it. A lease that ran out
+ * was never given back, so nobody heard what became of its call: that counts as one unknown. */
 static enum err lease_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct lease_rule *r = arg;
-    struct call       *k = r->k;
-    struct payment     p;
-    int64_t            lease = tx_new_id(tx), now = tx_now_ms(tx);
-    enum err           e = payment_load(tx, k->no.id, &p, info);
+    struct call *k = r->k;
+    struct payment p;
+    int64_t lease = tx_new_id(tx), now = tx_now_ms(tx);
+    enum err e = payment_load(tx, k->no.id, &p, info);
 
     if (e)
         return e;
@@ -421,10 +463,12 @@ static enum err lease_rule(struct tx *tx, void *arg, struct err_info *info)
     return ERR_OK;
 }
 
-enum code call_lease(struct call *k, enum lease_for what, int64_t for_ms, bool *ret_taken, struct refusal *refusal)
+enum code call_lease(struct call *k, enum lease_for what, int64_t for_ms, bool *ret_taken,
+                     struct refusal *refusal)
 {
     struct lease_rule r = { .k = k, .what = what, .for_ms = for_ms };
-    enum code         code = centre_run(k->c, "payment.lease", k->class, k->no.slot, lease_rule, &r, 1, refusal);
+    enum code code =
+        centre_run(k->c, "payment.lease", k->class, k->no.slot, lease_rule, &r, 1, refusal);
 
     if (!code)
         *ret_taken = r.taken;
@@ -434,7 +478,7 @@ enum code call_lease(struct call *k, enum lease_for what, int64_t for_ms, bool *
 static enum err release_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct call *k = arg;
-    enum err     e = payment_load(tx, k->no.id, &k->payment, info);
+    enum err e = payment_load(tx, k->no.id, &k->payment, info);
 
     if (!e)
         e = payment_sql_lease_release(tx, &k->payment, k->lease, info);
@@ -445,7 +489,8 @@ static enum err release_rule(struct tx *tx, void *arg, struct err_info *info)
 
 enum code call_release(struct call *k, struct refusal *refusal)
 {
-    enum code code = centre_run(k->c, "payment.release", k->class, k->no.slot, release_rule, k, 0, refusal);
+    enum code code =
+        centre_run(k->c, "payment.release", k->class, k->no.slot, release_rule, k, 0, refusal);
 
     if (!code)
         k->lease = 0;
@@ -454,10 +499,10 @@ enum code call_release(struct call *k, struct refusal *refusal)
 
 /* ---- calling ---- */
 
-void call_begin(struct call *k, struct centre *c, const struct payment *p, struct arena *a, struct str actor, struct str trace_id,
-                enum store_class class)
+void call_begin(struct call *k, struct centre *c, const struct payment *p, struct arena *a,
+                struct str actor, struct str trace_id, enum store_class class)
 {
-    *k = (struct call){
+    *k = (struct call) {
         .c = c,
         .arena = a,
         .actor = actor,
@@ -482,7 +527,7 @@ void call_end(struct call *k)
 static bool ready(struct call *k)
 {
     k->asked_ms = env_now_ms(k->c->env);
-    k->answer = (struct channel_answer){ 0 };
+    k->answer = (struct channel_answer) { 0 };
     if (k->account)
         return true;
     k->answer.outcome = CHANNEL_REFUSED;
@@ -496,20 +541,24 @@ static bool ready(struct call *k)
 static void normalise(struct call *k, enum call_kind kind)
 {
     struct channel_answer *answer = &k->answer;
-    bool                   nonsense = (answer->outcome == CHANNEL_REFUSED) != (answer->class != CLASS_NONE) ||
-                    (kind == CALL_QUERY && answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_QUERY);
+    bool nonsense =
+        (answer->outcome == CHANNEL_REFUSED) != (answer->class != CLASS_NONE) ||
+        (kind == CALL_QUERY && answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_QUERY);
 
     if (!nonsense)
         return;
-    LOG(k->c->env->log, LOG_ERROR, "channel.answer_impossible", log_cstr("call", call_kind_name(kind)), log_str("account", k->payment.account),
-        log_cstr("outcome", channel_outcome_name(answer->outcome)), log_cstr("class", channel_class_name(answer->class)));
+    LOG(k->c->env->log, LOG_ERROR, "channel.answer_impossible",
+        log_cstr("call", call_kind_name(kind)), log_str("account", k->payment.account),
+        log_cstr("outcome", channel_outcome_name(answer->outcome)),
+        log_cstr("class", channel_class_name(answer->class)));
     answer->outcome = CHANNEL_UNKNOWN;
     answer->class = CLASS_NONE;
     answer->not_exist = false;
     answer->fact_count = 0;
 }
 
-static enum code take(struct call *k, enum call_kind kind, const char *name, store_rule *rule, enum journal_cause cause, struct refusal *refusal)
+static enum code take(struct call *k, enum call_kind kind, const char *name, store_rule *rule,
+                      enum journal_cause cause, struct refusal *refusal)
 {
     normalise(k, kind);
     enum code code = centre_run(k->c, name, k->class, k->no.slot, rule, k, CALL_IDS, refusal);
@@ -525,7 +574,8 @@ enum code call_prepay(struct call *k, struct refusal *refusal)
     struct channel_request request = k->payment.request;
 
     if (ready(k))
-        k->account->info->driver->prepay(k->account, &k->ctx, k->payment.method, &request, &k->answer);
+        k->account->info->driver->prepay(k->account, &k->ctx, k->payment.method, &request,
+                                         &k->answer);
     kill_point("prepay.answered");
     enum code code = take(k, CALL_PREPAY, "payment.prepay", take_prepay, CAUSE_PREPAY, refusal);
     kill_point("prepay.taken");
@@ -536,7 +586,8 @@ enum code call_prepay(struct call *k, struct refusal *refusal)
 enum code call_query(struct call *k, struct refusal *refusal)
 {
     if (ready(k))
-        k->account->info->driver->query(k->account, &k->ctx, number_str(k->arena, k->payment.no), &k->answer);
+        k->account->info->driver->query(k->account, &k->ctx, number_str(k->arena, k->payment.no),
+                                        &k->answer);
     kill_point("query.answered");
     enum code code = take(k, CALL_QUERY, "payment.query", take_query, CAUSE_QUERY, refusal);
     kill_point("query.taken");
@@ -546,7 +597,8 @@ enum code call_query(struct call *k, struct refusal *refusal)
 enum code call_close(struct call *k, struct refusal *refusal)
 {
     if (ready(k))
-        k->account->info->driver->close(k->account, &k->ctx, number_str(k->arena, k->payment.no), &k->answer);
+        k->account->info->driver->close(k->account, &k->ctx, number_str(k->arena, k->payment.no),
+                                        &k->answer);
     kill_point("close.answered");
     enum code code = take(k, CALL_CLOSE, "payment.close", take_close, CAUSE_CLOSE, refusal);
     kill_point("close.taken");

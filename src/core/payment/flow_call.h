@@ -1,7 +1,9 @@
-/* flow_call.h -- one call to the channel and the rule that takes its answer in: what starting, asking and closing share.
+/* flow_call.h -- one call to the channel and the rule that takes its answer in: what starting,
+ * asking and closing share.
  *
- * A `struct call` is set up by call_begin, used for one or more calls about one payment, and ended by call_end. After each call
- * `payment` is the row as it was left (its texts in `arena`), `from` the status before, and the move has been logged. */
+ * A `struct call` is set up by call_begin, used for one or more calls about one payment, and ended
+ * by call_end. After each call `payment` is the row as it was left (its texts in `arena`), `from`
+ * the status before, and the move has been logged. */
 #ifndef FENPAY_FLOW_CALL_H
 #define FENPAY_FLOW_CALL_H
 
@@ -9,57 +11,63 @@
 #include "core/payment/flow.h"
 
 struct call {
-    struct centre     *c;
-    struct arena      *arena;
-    struct str         actor, trace_id;
-    enum store_class   class;
-    struct number      no;
-    struct str         account_name;
-    struct account    *account; /* NULL: no longer configured */
+    struct centre *c;
+    struct arena *arena;
+    struct str actor, trace_id;
+    enum store_class class;
+    struct number no;
+    struct str account_name;
+    struct account *account; /* NULL: no longer configured */
     struct channel_ctx ctx;
 
-    /* The call lease, when the flow holds it: an id of its own, so that nobody else's can look like it. */
+    /* The call lease, when the flow holds it: an id of its own, so that nobody else's can look like
+     * it. */
     int64_t lease;
 
     struct channel_answer answer;
-    int64_t               asked_ms;
-    bool                  last_try; /* of a prepay: RETRY gives the lease back */
+    int64_t asked_ms;
+    bool last_try; /* of a prepay: RETRY gives the lease back */
 
-    struct payment      payment;
+    struct payment payment;
     enum payment_status from;
-    enum payment_move   move;
+    enum payment_move move;
 };
 
 /* Takes a reference on the payment's account. `p` is copied. */
-void call_begin(struct call *k, struct centre *c, const struct payment *p, struct arena *a, struct str actor, struct str trace_id,
-                enum store_class class);
+void call_begin(struct call *k, struct centre *c, const struct payment *p, struct arena *a,
+                struct str actor, struct str trace_id, enum store_class class);
 void call_end(struct call *k);
 
-/* Each: the channel call, then its rule. CODE_OK whatever the channel said (look at answer and payment); else the store's trouble. */
+/* Each: the channel call, then its rule. CODE_OK whatever the channel said (look at answer and
+ * payment); else the store's trouble. */
 enum code call_prepay(struct call *k, struct refusal *refusal);
 enum code call_query(struct call *k, struct refusal *refusal);
 enum code call_close(struct call *k, struct refusal *refusal);
 
-/* Takes the lease for `for_ms` if it is free or over. *ret_taken false: somebody is calling, or the payment is not open for it any more;
- * `payment` is the row as it is now either way (for prepay with the request bytes). */
+/* Takes the lease for `for_ms` if it is free or over. *ret_taken false: somebody is calling, or the
+ * payment is not open for it any more; `payment` is the row as it is now either way (for prepay
+ * with the request bytes). */
 enum lease_for { LEASE_PREPAY, LEASE_CLOSE };
-enum code call_lease(struct call *k, enum lease_for what, int64_t for_ms, bool *ret_taken, struct refusal *refusal);
+enum code call_lease(struct call *k, enum lease_for what, int64_t for_ms, bool *ret_taken,
+                     struct refusal *refusal);
 enum code call_release(struct call *k, struct refusal *refusal);
 
 /* The channel cannot close: at expiry the attempt is CLOSED all the same. */
 enum code call_expire(struct call *k, struct refusal *refusal);
 
-bool           payment_lease_live(const struct payment *p, int64_t now_ms);
-bool           payment_is_open(const struct payment *p);        /* INIT or PAYING */
-bool           payment_close_waits(const struct payment *p);    /* the close protocol has something to do */
+bool payment_lease_live(const struct payment *p, int64_t now_ms);
+bool payment_is_open(const struct payment *p);     /* INIT or PAYING */
+bool payment_close_waits(const struct payment *p); /* the close protocol has something to do */
 struct payment payment_copy(struct arena *a, const struct payment *p);
 
 /* One line a move, after its commit. */
-void payment_log(struct centre *c, const struct payment *p, enum payment_status from, enum journal_cause cause, struct str trace_id);
+void payment_log(struct centre *c, const struct payment *p, enum payment_status from,
+                 enum journal_cause cause, struct str trace_id);
 
 /* ---- when to ask again ---- */
 
-/* The rung after `count` queries: 30 s, 1, 2, 4, 8, 16 min, then hourly; once just before expiry, once at expiry. */
+/* The rung after `count` queries: 30 s, 1, 2, 4, 8, 16 min, then hourly; once just before expiry,
+ * once at expiry. */
 int64_t payment_next_query(int64_t now_ms, int64_t count, int64_t expire_ms);
 /* While a close waits: every minute, hourly once it has been stuck for long. */
 int64_t payment_next_close(int64_t now_ms, int64_t expire_ms, int64_t stuck_ms);

@@ -1,8 +1,9 @@
 /* flow_start.c -- starting to pay (rules.md section 3): look, decide, and do one of six things.
  *
- * A round reads a snapshot of the order and its attempts and decides what to do; whoever changed something in between is
- * noticed by the rule that writes (compare-and-set, unique keys), and the next round looks again. The request to the channel
- * is built before the rule that stores it, and what is stored is what is sent, on this try and on every other one. */
+ * A round reads a snapshot of the order and its attempts and decides what to do; whoever changed
+ * something in between is noticed by the rule that writes (compare-and-set, unique keys), and the
+ * next round looks again. The request to the channel is built before the rule that stores it, and
+ * what is stored is what is sent, on this try and on every other one. */
 #include "core/payment/flow.h"
 
 #include "base/buf.h"
@@ -12,7 +13,8 @@
 #include "core/payment/flow_call.h"
 #include "core/payment/payment_sql.h"
 
-#define ROUNDS_MAX      8 /* settle, switch, close, failover …: more means that somebody works against us */
+#define ROUNDS_MAX                                                                                 \
+    8 /* settle, switch, close, failover …: more means that somebody works against us */
 #define TRIES_MAX       3
 #define TRY_PAUSE_MS    200
 #define PAYER_MAX       128
@@ -24,29 +26,29 @@ enum plan { PLAN_REFUSE, PLAN_SETTLE, PLAN_GIVE, PLAN_CALL, PLAN_CLOSE, PLAN_NEW
 
 /* One payment_start on its way. */
 struct start {
-    struct centre            *c;
-    const struct act         *act;
+    struct centre *c;
+    const struct act *act;
     const struct payment_new *n;
-    struct refusal           *refusal;
-    enum pay_method           method;
-    struct number             order_no;
-    struct buf                tried; /* comma-separated: accounts that turned out broken */
+    struct refusal *refusal;
+    enum pay_method method;
+    struct number order_no;
+    struct buf tried; /* comma-separated: accounts that turned out broken */
 
     /* the snapshot */
-    bool            found, unsettled, quarantined;
-    struct order    order;
+    bool found, unsettled, quarantined;
+    struct order order;
     struct payment *open; /* INIT and PAYING, not superseded */
-    size_t          open_n;
-    bool            same_request;
-    struct payment  requested; /* the attempt of this request_id */
+    size_t open_n;
+    bool same_request;
+    struct payment requested; /* the attempt of this request_id */
 
     /* the decision */
-    enum plan      plan;
-    struct payment chosen;  /* GIVE, CALL, CLOSE */
+    enum plan plan;
+    struct payment chosen;   /* GIVE, CALL, CLOSE */
     struct account *account; /* NEW: referenced */
 
     /* the result */
-    struct payment       payment;
+    struct payment payment;
     enum payment_started how;
 };
 
@@ -62,8 +64,10 @@ static enum code find_method(struct start *s)
         if (!account)
             break;
         const struct method_info *method = channel_method_by_name(account->info, s->n->method);
-        bool mine = (!s->n->channel || account->info->id == s->n->channel) && (!s->n->account.n || str_eq(account->config.name, s->n->account));
-        bool needs_payer = method && method->needs_payer, needs_ip = method && method->needs_client_ip;
+        bool mine = (!s->n->channel || account->info->id == s->n->channel) &&
+                    (!s->n->account.n || str_eq(account->config.name, s->n->account));
+        bool needs_payer = method && method->needs_payer,
+             needs_ip = method && method->needs_client_ip;
         account_unref(account);
         any = any || mine;
         if (!mine || !method)
@@ -72,20 +76,24 @@ static enum code find_method(struct start *s)
         if (needs_payer && s->n->payer.n == 0)
             return refuse_field(s->refusal, CODE_BAD_FIELD, "payer", STR("this method needs it"));
         if (needs_ip && s->n->client_ip.n == 0)
-            return refuse_field(s->refusal, CODE_BAD_FIELD, "client_ip", STR("this method needs it"));
+            return refuse_field(s->refusal, CODE_BAD_FIELD, "client_ip",
+                                STR("this method needs it"));
         return CODE_OK;
     }
     if (s->n->account.n && !any)
-        return refuse_field(s->refusal, CODE_BAD_FIELD, "account", STR("no such account of this channel"));
+        return refuse_field(s->refusal, CODE_BAD_FIELD, "account",
+                            STR("no such account of this channel"));
     if (!any)
         return refuse(s->refusal, CODE_NO_ACCOUNT);
-    return refuse_field(s->refusal, CODE_BAD_FIELD, "method", STR("no such method of this channel"));
+    return refuse_field(s->refusal, CODE_BAD_FIELD, "method",
+                        STR("no such method of this channel"));
 }
 
 static enum code check(struct start *s)
 {
     if (s->n->request_id.n && !order_request_id_ok(s->n->request_id))
-        return refuse_field(s->refusal, CODE_BAD_FIELD, "request_id", STR("1 to 64 visible ASCII characters"));
+        return refuse_field(s->refusal, CODE_BAD_FIELD, "request_id",
+                            STR("1 to 64 visible ASCII characters"));
     if (s->n->payer.n > PAYER_MAX)
         return refuse_field(s->refusal, CODE_BAD_FIELD, "payer", STR("at most 128 bytes"));
     return find_method(s);
@@ -94,8 +102,8 @@ static enum code check(struct start *s)
 static enum code find_order(struct start *s)
 {
     struct order order;
-    bool         created;
-    enum code    code;
+    bool created;
+    enum code code;
 
     if (number_is(s->n->order_no)) {
         s->order_no = s->n->order_no;
@@ -117,7 +125,8 @@ static enum code find_order(struct start *s)
 
 /* ---- the snapshot ---- */
 
-static enum err look_at(struct tx *tx, struct start *s, const struct payment_brief *b, struct err_info *info)
+static enum err look_at(struct tx *tx, struct start *s, const struct payment_brief *b,
+                        struct err_info *info)
 {
     struct payment p;
 
@@ -133,11 +142,11 @@ static enum err look_at(struct tx *tx, struct start *s, const struct payment_bri
 
 static enum err look_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct start         *s = arg;
+    struct start *s = arg;
     struct payment_brief *briefs;
-    size_t                n;
-    int64_t               id = 0;
-    enum err              e = order_load(tx, s->order_no.id, &s->order, info);
+    size_t n;
+    int64_t id = 0;
+    enum err e = order_load(tx, s->order_no.id, &s->order, info);
 
     s->found = s->unsettled = s->quarantined = s->same_request = false;
     s->open_n = 0;
@@ -155,7 +164,8 @@ static enum err look_rule(struct tx *tx, void *arg, struct err_info *info)
     for (size_t i = 0; i < n; i++)
         if ((e = look_at(tx, s, &briefs[i], info)))
             return e;
-    if (s->n->request_id.n && (e = payment_sql_by_request(tx, s->order_no.id, s->n->request_id, &id, info)))
+    if (s->n->request_id.n &&
+        (e = payment_sql_by_request(tx, s->order_no.id, s->n->request_id, &id, info)))
         return e;
     s->same_request = id != 0;
     if (s->same_request && !(e = payment_load(tx, id, &s->requested, info)))
@@ -225,14 +235,16 @@ static const char *request_difference(const struct start *s, const struct paymen
 /* Can a payer still be sent to this attempt? */
 static bool usable(const struct payment *p, int64_t now_ms)
 {
-    return payment_is_open(p) && p->close_requested == CLOSE_NO && !p->quarantined && !p->superseded && p->expire_ms > now_ms;
+    return payment_is_open(p) && p->close_requested == CLOSE_NO && !p->quarantined &&
+           !p->superseded && p->expire_ms > now_ms;
 }
 
 /* An open attempt that is just what was asked for. */
 static enum plan plan_same(struct start *s, const struct payment *p, int64_t now_ms)
 {
     s->chosen = *p;
-    if (p->status == PAYMENT_PAYING && p->credentials.n && (p->credential_expire_ms == 0 || p->credential_expire_ms > now_ms))
+    if (p->status == PAYMENT_PAYING && p->credentials.n &&
+        (p->credential_expire_ms == 0 || p->credential_expire_ms > now_ms))
         return PLAN_GIVE;
     if (payment_lease_live(p, now_ms))
         return refuse_later(s, CODE_REQUEST_IN_FLIGHT, 1);
@@ -258,12 +270,14 @@ static struct account *route(struct start *s, int64_t now_ms)
     struct registry *r = s->c->registry;
 
     if (!s->n->account.n)
-        return registry_route(r, s->n->channel, s->method, s->c->settings.environment, s->order.pay_amount, buf_str(&s->tried), now_ms);
+        return registry_route(r, s->n->channel, s->method, s->c->settings.environment,
+                              s->order.pay_amount, buf_str(&s->tried), now_ms);
 
     struct account *account = registry_ref(r, s->n->account);
     if (!account)
         return NULL;
-    if (!account->config.retired && !registry_suspended(r, s->n->account, now_ms) && (account->methods >> s->method & 1) &&
+    if (!account->config.retired && !registry_suspended(r, s->n->account, now_ms) &&
+        (account->methods >> s->method & 1) &&
         (enum environment)account->config.environment == s->c->settings.environment &&
         money_fen(s->order.pay_amount) <= account->config.amount_max_fen && !buf_str(&s->tried).n)
         return account;
@@ -304,7 +318,8 @@ static enum plan decide(struct start *s, int64_t now_ms)
     if (code)
         return refuse_plan(s, code);
     if (s->quarantined) {
-        refuse_field(s->refusal, CODE_ORDER_NOT_PAYABLE, NULL, STR("money of this order is being examined"));
+        refuse_field(s->refusal, CODE_ORDER_NOT_PAYABLE, NULL,
+                     STR("money of this order is being examined"));
         return PLAN_REFUSE;
     }
     for (size_t i = 0; i < s->open_n; i++)
@@ -316,58 +331,65 @@ static enum plan decide(struct start *s, int64_t now_ms)
 /* ---- a new attempt ---- */
 
 struct store_attempt {
-    struct start  *s;
+    struct start *s;
     struct payment p;
-    enum code      refused; /* the order does not take it any more */
-    bool           twin;    /* somebody else's attempt has the place or the request id */
-    struct order   order;
+    enum code refused; /* the order does not take it any more */
+    bool twin;         /* somebody else's attempt has the place or the request id */
+    struct order order;
 };
 
 /* Attempts on other channels may stay open together, but nobody should pay two of them. */
-static enum err close_other_channels(struct tx *tx, const struct payment_brief *briefs, size_t n, const struct payment *mine, struct err_info *info)
+static enum err close_other_channels(struct tx *tx, const struct payment_brief *briefs, size_t n,
+                                     const struct payment *mine, struct err_info *info)
 {
     for (size_t i = 0; i < n; i++) {
         struct payment p;
-        enum err       e;
-        if (briefs[i].status > PAYMENT_PAYING || briefs[i].channel == mine->channel || briefs[i].close_requested != CLOSE_NO)
+        enum err e;
+        if (briefs[i].status > PAYMENT_PAYING || briefs[i].channel == mine->channel ||
+            briefs[i].close_requested != CLOSE_NO)
             continue;
-        if ((e = payment_load(tx, briefs[i].id, &p, info)) || (e = payment_request_close(tx, &p, CLOSE_SWITCH, info)))
+        if ((e = payment_load(tx, briefs[i].id, &p, info)) ||
+            (e = payment_request_close(tx, &p, CLOSE_SWITCH, info)))
             return e;
     }
     return ERR_OK;
 }
 
-static enum err insert_attempt(struct tx *tx, struct store_attempt *r, struct order *o, struct err_info *info)
+static enum err insert_attempt(struct tx *tx, struct store_attempt *r, struct order *o,
+                               struct err_info *info)
 {
-    struct payment     *p = &r->p;
-    struct evidence     evidence = { .actor = r->s->act->actor };
-    struct journal_row  row;
+    struct payment *p = &r->p;
+    struct evidence evidence = { .actor = r->s->act->actor };
+    struct journal_row row;
     struct journal_head none = { 0 };
-    enum err            e;
+    enum err e;
 
     p->create_ms = p->update_ms = tx_now_ms(tx);
     p->call_owner = p->no.id;
     p->call_until_ms = tx_now_ms(tx) + r->s->c->settings.call_lease_ms;
     p->next_query_ms = payment_next_query(tx_now_ms(tx), 0, p->expire_ms);
-    if ((e = journal_next(tx, p->no, &none, -1, PAYMENT_INIT, CAUSE_CREATED, &evidence, r->s->act->trace_id, p->route, &row, &p->journal, info)))
+    if ((e = journal_next(tx, p->no, &none, -1, PAYMENT_INIT, CAUSE_CREATED, &evidence,
+                          r->s->act->trace_id, p->route, &row, &p->journal, info)))
         return e;
     e = payment_sql_insert(tx, p, info);
     r->twin = e == ERR_EXISTS;
     if (e)
         return r->twin ? ERR_OK : e;
-    if ((e = payment_sql_due_insert(tx, p->next_query_ms, p->no.id, info)) || (e = journal_insert(tx, &row, info)))
+    if ((e = payment_sql_due_insert(tx, p->next_query_ms, p->no.id, info)) ||
+        (e = journal_insert(tx, &row, info)))
         return e;
     return order_attempt_started(tx, o, r->s->act, info);
 }
 
-/* Transaction 1. Its own number found means that it ran before (a lost COMMIT answer): nothing is left to do. */
+/* Transaction 1. Its own number found means that it ran before (a lost COMMIT answer): nothing is
+ * left to do. */
 static enum err store_rule_attempt(struct tx *tx, void *arg, struct err_info *info)
 {
     struct store_attempt *r = arg;
     struct payment_brief *briefs;
-    struct order          o;
-    struct payment        own;
-    size_t                n;
+    struct order o;
+    struct payment own;
+    size_t n;
 
     r->refused = CODE_OK;
     r->twin = false;
@@ -390,10 +412,12 @@ static enum err store_rule_attempt(struct tx *tx, void *arg, struct err_info *in
     return close_other_channels(tx, briefs, n, &r->p, info);
 }
 
-/* What the caller asked for, so that the same request id with other contents is noticed; the fields themselves tell which. */
+/* What the caller asked for, so that the same request id with other contents is noticed; the fields
+ * themselves tell which. */
 static struct sha256 digest(const struct start *s)
 {
-    struct str channel = str_printf(s->act->arena, "%d\x1f", (int)s->n->channel), method = str_printf(s->act->arena, "%d\x1f", (int)s->method);
+    struct str channel = str_printf(s->act->arena, "%d\x1f", (int)s->n->channel),
+               method = str_printf(s->act->arena, "%d\x1f", (int)s->method);
     struct str parts[] = { channel, method, s->n->account, STR("\x1f"), s->n->payer };
 
     return sha256_of(parts, sizeof parts / sizeof parts[0]);
@@ -407,13 +431,13 @@ static int64_t whole_second(int64_t ms)
 /* The attempt with the request exactly as it will be sent. */
 static enum code build(struct start *s, struct payment *p)
 {
-    struct arena   *a = s->act->arena;
-    int64_t         now = env_now_ms(s->c->env), expire = now + s->c->settings.payment_expire_ms;
+    struct arena *a = s->act->arena;
+    int64_t now = env_now_ms(s->c->env), expire = now + s->c->settings.payment_expire_ms;
     struct err_info info = { 0 };
 
     if (s->order.expire_ms && s->order.expire_ms < expire)
         expire = s->order.expire_ms;
-    *p = (struct payment){
+    *p = (struct payment) {
         .no = number_make(NUMBER_PAYMENT, s->order_no.slot, mint_ids(s->c->mint, 1)),
         .order_no = s->order_no,
         .caller = s->act->caller.id,
@@ -429,7 +453,10 @@ static enum code build(struct start *s, struct payment *p)
         .digest = digest(s),
         .expire_ms = whole_second(expire),
         .trace_id = s->act->trace_id,
-        .route = s->n->account.n ? STR("asked for") : buf_str(&s->tried).n ? str_printf(a, "after " STR_FMT, STR_ARG(buf_str(&s->tried))) : STR("first that fits"),
+        .route = s->n->account.n ? STR("asked for")
+                 : buf_str(&s->tried).n
+                     ? str_printf(a, "after " STR_FMT, STR_ARG(buf_str(&s->tried)))
+                     : STR("first that fits"),
         .version = 1,
     };
     p->request_id = s->n->request_id.n ? s->n->request_id : number_str(a, p->no);
@@ -448,8 +475,10 @@ static enum code build(struct start *s, struct payment *p)
     if (!e)
         return CODE_OK;
     if (e == ERR_INVALID)
-        return refuse_field(s->refusal, CODE_BAD_FIELD, str_cstr(a, str_of(info.field)), str_dup(a, str_of(info.text)));
-    LOG(s->c->env->log, LOG_ERROR, "prepay.not_built", log_str("account", p->account), log_cstr("text", info.text));
+        return refuse_field(s->refusal, CODE_BAD_FIELD, str_cstr(a, str_of(info.field)),
+                            str_dup(a, str_of(info.text)));
+    LOG(s->c->env->log, LOG_ERROR, "prepay.not_built", log_str("account", p->account),
+        log_cstr("text", info.text));
     return refuse(s->refusal, CODE_INTERNAL);
 }
 
@@ -486,7 +515,8 @@ static enum next refused_for_good(struct start *s, const struct call *k)
 /* Our account is broken: nobody is routed to it for a while, and another one gets the chance. */
 static enum next account_broken(struct start *s, const struct call *k)
 {
-    registry_suspend(s->c->registry, k->account_name, env_now_ms(s->c->env) + s->c->settings.account_suspend_ms);
+    registry_suspend(s->c->registry, k->account_name,
+                     env_now_ms(s->c->env) + s->c->settings.account_suspend_ms);
     if (k->payment.superseded && !s->n->account.n) {
         if (buf_str(&s->tried).n)
             buf_add_char(&s->tried, ',');
@@ -524,7 +554,8 @@ static enum next call(struct start *s, struct call *k, enum payment_started how)
         k->last_try = try == TRIES_MAX;
         if (call_prepay(k, s->refusal))
             return NEXT_REFUSED;
-        if (k->answer.outcome != CHANNEL_REFUSED || k->answer.class != CLASS_RETRY || k->payment.call_owner != k->lease || k->last_try)
+        if (k->answer.outcome != CHANNEL_REFUSED || k->answer.class != CLASS_RETRY ||
+            k->payment.call_owner != k->lease || k->last_try)
             break;
         env_sleep_ms(s->c->env, (int64_t)TRY_PAUSE_MS * try);
     }
@@ -542,12 +573,13 @@ static enum next call(struct start *s, struct call *k, enum payment_started how)
 static enum next start_new(struct start *s)
 {
     struct store_attempt r = { .s = s };
-    struct call          k;
+    struct call k;
 
     if (build(s, &r.p))
         return NEXT_REFUSED;
     kill_point("prepay.planned");
-    if (centre_run(s->c, "payment.start", STORE_API, s->order_no.slot, store_rule_attempt, &r, START_IDS, s->refusal))
+    if (centre_run(s->c, "payment.start", STORE_API, s->order_no.slot, store_rule_attempt, &r,
+                   START_IDS, s->refusal))
         return NEXT_REFUSED;
     kill_point("prepay.stored");
     if (r.twin)
@@ -567,8 +599,8 @@ static enum next start_new(struct start *s)
 static enum next call_again(struct start *s)
 {
     struct call k;
-    bool        taken = false;
-    enum next   next = NEXT_AGAIN;
+    bool taken = false;
+    enum next next = NEXT_AGAIN;
 
     call_begin(&k, s->c, &s->chosen, s->act->arena, s->act->actor, s->act->trace_id, STORE_API);
     if (!k.account) {
@@ -593,8 +625,8 @@ struct switch_rule {
 static enum err switch_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct switch_rule *r = arg;
-    struct payment      p;
-    enum err            e = payment_load(tx, r->pay_id, &p, info);
+    struct payment p;
+    enum err e = payment_load(tx, r->pay_id, &p, info);
 
     return e ? e : payment_request_close(tx, &p, CLOSE_SWITCH, info);
 }
@@ -602,10 +634,11 @@ static enum err switch_rule(struct tx *tx, void *arg, struct err_info *info)
 static enum next close_old(struct start *s)
 {
     struct switch_rule r = { .pay_id = s->chosen.no.id };
-    struct err_info    info = { 0 };
-    bool               open = true;
+    struct err_info info = { 0 };
+    bool open = true;
 
-    if (centre_run(s->c, "payment.switch", STORE_API, s->order_no.slot, switch_rule, &r, 0, s->refusal))
+    if (centre_run(s->c, "payment.switch", STORE_API, s->order_no.slot, switch_rule, &r, 0,
+                   s->refusal))
         return NEXT_REFUSED;
     kill_point("switch.requested");
     if (payment_close_step(s->c, s->chosen.no.id, s->act->actor, &open, &info) || open) {
@@ -623,9 +656,12 @@ static enum next act_on(struct start *s)
     case PLAN_REFUSE:
         return NEXT_REFUSED;
     case PLAN_SETTLE:
-        return order_settle_now(s->c, s->act->arena, s->order_no.id, s->order_no.slot, s->refusal) ? NEXT_REFUSED : NEXT_AGAIN;
+        return order_settle_now(s->c, s->act->arena, s->order_no.id, s->order_no.slot, s->refusal)
+                   ? NEXT_REFUSED
+                   : NEXT_AGAIN;
     case PLAN_GIVE:
-        return done(s, &s->chosen, s->chosen.status == PAYMENT_INIT ? PAYMENT_WAITING : PAYMENT_SAME);
+        return done(s, &s->chosen,
+                    s->chosen.status == PAYMENT_INIT ? PAYMENT_WAITING : PAYMENT_SAME);
     case PLAN_CALL:
         return call_again(s);
     case PLAN_CLOSE:
@@ -647,11 +683,11 @@ static enum next one_round(struct start *s)
     return next;
 }
 
-enum code payment_start(struct centre *c, const struct act *act, const struct payment_new *n, struct payment *ret, enum payment_started *ret_how,
-                        struct refusal *refusal)
+enum code payment_start(struct centre *c, const struct act *act, const struct payment_new *n,
+                        struct payment *ret, enum payment_started *ret_how, struct refusal *refusal)
 {
     struct start s = { .c = c, .act = act, .n = n, .refusal = refusal };
-    enum code    code;
+    enum code code;
 
     buf_init_arena(&s.tried, act->arena, ACCOUNTS_MAX);
     if ((code = check(&s)) || (code = find_order(&s)))

@@ -578,7 +578,8 @@ enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner,
     return ERR_OK;
 }
 
-enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner, struct err_info *info)
+enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner,
+                                   struct err_info *info)
 {
     struct query *q = tx_query(tx, &payment_lease_release);
     int64_t n;
