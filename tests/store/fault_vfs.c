@@ -435,7 +435,7 @@ static void write_back(const struct shadow *s)
         return;
     }
     FILE *f = fopen(s->path, "wb");
-    if (!f || fwrite(s->bytes, 1, (size_t)s->n, f) != (size_t)s->n || fclose(f) != 0)
+    if (!f || (s->n > 0 && fwrite(s->bytes, 1, (size_t)s->n, f) != (size_t)s->n) || fclose(f) != 0)
         abort();
 }
 
