@@ -262,9 +262,12 @@ void batch_run(struct store *s, struct batch *b)
         if (n > 0)
             pass(s, b, set, n);
     }
-    for (size_t i = 0; i < b->n; i++)
-        if (b->slots[i].fate == FATE_ALONE) {
-            set[0] = &b->slots[i];
-            pass(s, b, set, 1);
-        }
+    /* Those that broke a batch come last: one that fills the disk makes the store refuse all after
+     * it. */
+    for (int bad = 0; bad < 2; bad++)
+        for (size_t i = 0; i < b->n; i++)
+            if (b->slots[i].fate == FATE_ALONE && b->slots[i].job->alone == bad) {
+                set[0] = &b->slots[i];
+                pass(s, b, set, 1);
+            }
 }

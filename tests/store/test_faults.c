@@ -218,6 +218,71 @@ static void full_disk_refuses_until_there_is_room(void **state)
     assert_int_equal(rows_of(&f, 2), 2);
 }
 
+/* ---- the engine gives up in the middle of a batch (systems.md F1) ---- */
+
+static enum err few_pages_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    SQL(few_pages, "PRAGMA max_page_count = 40");
+    SQL(many_pages, "PRAGMA max_page_count = 1000000");
+    bool row;
+    struct query *q = tx_query(tx, *(bool *)arg ? &few_pages : &many_pages);
+    enum err e = query_next(q, &row, info);
+    query_end(q);
+    return e;
+}
+
+static void set_few_pages(bool few)
+{
+    struct store_job job;
+    store_job_init(&job, &f.real, NULL, 0);
+    job.name = "few_pages";
+    job.rule = few_pages_rule;
+    job.arg = &few;
+    assert_int_equal(store_run(f.store, &job, NULL), STORE_COMMITTED);
+}
+
+/* SQLITE_FULL in one rule silently rolls back all the others with it. */
+static void silent_rollback_of_a_batch(bool savepoints, int huge)
+{
+    struct act acts[10];
+    fresh_database();
+    f.options.savepoints = savepoints;
+    fixture_open(&f);
+    set_few_pages(true);
+    for (int i = 0; i < 10; i++) {
+        acts[i] = (struct act) { .id = i + 1, .pad = i % 4 < huge && i % 4 > 0 ? 300000 : 10 };
+        act_submit(&f, &acts[i]);
+    }
+    assert_int_equal(store_turn(f.store, 10), 10);
+    for (int i = 0; i < 10; i++) {
+        bool fits = acts[i].pad < 1000;
+        assert_int_equal(acts[i].told, 1);
+        assert_int_equal(rows_of(&f, acts[i].id), acts[i].outcome == STORE_COMMITTED ? 2 : 0);
+        assert_true(fits || acts[i].outcome == STORE_BUSY);
+        if (huge == 2) /* two that are known and one at the end: the others do not suffer */
+            assert_int_equal(acts[i].outcome, fits ? STORE_COMMITTED : STORE_BUSY);
+    }
+    if (huge == 2)
+        assert_int_equal(acts[9].job.info.err, ERR_LIMIT);
+
+    ARENA_AUTO a = arena_new(256);
+    assert_true(store_trouble(f.store, a).n > 0);
+    env_test_advance(&f.test, 1000);
+    store_turn(f.store, 1);
+    set_few_pages(false);
+    assert_int_equal(act_run(&f, &acts[1]), STORE_COMMITTED);
+    store_drop(f.store);
+    f.store = NULL;
+}
+
+static void silent_rollback_hurts_no_other_rule(void **state)
+{
+    (void)state;
+    for (int savepoints = 0; savepoints < 2; savepoints++)
+        for (int huge = 2; huge <= 4; huge++)
+            silent_rollback_of_a_batch(savepoints, huge);
+}
+
 /* ---- power ---- */
 
 static int cut_power_everywhere(unsigned ops)
@@ -273,6 +338,7 @@ int main(void)
         STORE_TEST(faults_while_checkpointing),
         STORE_TEST(failed_sync_stops_the_store),
         STORE_TEST(full_disk_refuses_until_there_is_room),
+        STORE_TEST(silent_rollback_hurts_no_other_rule),
         STORE_TEST(power_cut_loses_nothing_acknowledged),
         STORE_TEST(power_cut_while_checkpointing),
         STORE_TEST(suite_sees_a_missing_sync),
