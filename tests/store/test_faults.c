@@ -253,7 +253,8 @@ static void silent_rollback_of_a_batch(bool savepoints, int huge)
         acts[i] = (struct act) { .id = i + 1, .pad = i % 4 < huge && i % 4 > 0 ? 300000 : 10 };
         act_submit(&f, &acts[i]);
     }
-    assert_int_equal(store_turn(f.store, 10), 10);
+    while (store_turn(f.store, 10) > 0)
+        ;
     for (int i = 0; i < 10; i++) {
         bool fits = acts[i].pad < 1000;
         assert_int_equal(acts[i].told, 1);
