@@ -35,6 +35,8 @@ static struct env_test world;
 static struct arena *arena; /* of one test */
 static struct sandbox *sandbox;
 static struct callback_box box;
+static struct transport *carrier; /* NULL: in process */
+static struct str base_url;
 static struct rsa_key *merchant_key, *platform_key;
 static struct str merchant_pem, platform_pem, platform_cert, serial_m = STR_INIT("4D5E6F");
 static struct arena *keys_arena;
@@ -93,6 +95,8 @@ static inline int begin(void **state)
     make_keys();
     arena = arena_new(65536);
     env_init_test(&world, NOW_MS, 7);
+    carrier = NULL;
+    base_url = STR("https://api.mch.weixin.qq.com");
     box = (struct callback_box) { .transport = { box_exchange }, .arena = arena, .answer = 204 };
     struct sandbox_options o = {
         .env = &world.env, .wechat_count = 2, .callbacks = &box.transport, .manual = true, .seed = 1
@@ -182,12 +186,29 @@ static inline struct http_reply exchange_call(const struct merchant_call *c)
     if (c->body.n)
         h[n++] = (struct http_header) { STR("Content-Type"), STR("application/json") };
     struct http_call call = { .method = c->method,
-                              .url =
-                                  text("https://api.mch.weixin.qq.com" STR_FMT, STR_ARG(c->target)),
+                              .url = text(STR_FMT STR_FMT, STR_ARG(base_url), STR_ARG(c->target)),
                               .headers = { h, n },
-                              .body = c->body };
+                              .body = c->body,
+                              .fresh_connection = true };
     struct http_reply reply;
-    transport_exchange(sandbox_transport(sandbox), &world.env, &call, arena, &reply);
+    transport_exchange(carrier ? carrier : sandbox_transport(sandbox), &world.env, &call, arena,
+                       &reply);
+    return reply;
+}
+
+/* A call without a signature: control and phone. */
+static inline struct http_reply plain_call(const char *method, const char *target, const char *body,
+                                           const char *language)
+{
+    struct http_header h[] = { { STR("Content-Type"), STR("application/json") },
+                               { STR("Accept-Language"), str_of(language) } };
+    struct http_call call = { .method = method,
+                              .url = text(STR_FMT "%s", STR_ARG(base_url), target),
+                              .headers = { h, language ? 2 : 1 },
+                              .body = body ? str_of(body) : STR_NONE };
+    struct http_reply reply;
+    transport_exchange(carrier ? carrier : sandbox_transport(sandbox), &world.env, &call, arena,
+                       &reply);
     return reply;
 }
 
