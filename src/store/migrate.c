@@ -2,7 +2,8 @@
  *
  * A step runs in one transaction with its log row. A changed text, or a step this program does not
  * know, stops everything: somebody else's schema is not ours to guess at. Type words ({id} {int}
- * {fen} {ms} {no} {text(n)} {blob} {table_end} {narrow_end}) stand for each engine's own types. */
+ * {fen} {ms} {no} {text(n)} {blob} {table_end} {narrow_end}) stand for each engine's own types;
+ * {partial} … {partial_end} encloses the condition of an index that is the same without it. */
 #include "store/internal.h"
 
 #include <assert.h>

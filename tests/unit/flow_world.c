@@ -212,14 +212,15 @@ void flow_world_close(struct flow_world *f)
 
 /* ---- orders and attempts, as the flows leave them ---- */
 
+#define MANY 100
+
 struct made {
     const char *merchant_order_no;
     struct attempt ids;
 };
 
-static enum err make_rule(struct tx *tx, void *arg, struct err_info *info)
+static enum err make_one(struct tx *tx, struct made *m, struct err_info *info)
 {
-    struct made *m = arg;
     struct str key = str_printf(tx_arena(tx), "m%s", m->merchant_order_no);
     unsigned slot = number_slot(STR("shop"), str_of(m->merchant_order_no));
     struct order o = { .no = number_make(NUMBER_ORDER, slot, tx_new_id(tx)),
@@ -272,11 +273,52 @@ static enum err make_rule(struct tx *tx, void *arg, struct err_info *info)
     return order_attempt_started(tx, &o, &act, info);
 }
 
+static enum err make_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    return make_one(tx, arg, info);
+}
+
 struct attempt flow_attempt(struct flow_world *f, const char *merchant_order_no)
 {
     struct made m = { .merchant_order_no = merchant_order_no };
     world_run(&f->w, make_rule, &m);
     return m.ids;
+}
+
+struct many {
+    struct flow_world *f;
+    struct attempt *ret;
+    size_t from, n;
+};
+
+static enum err make_many_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct many *m = arg;
+    for (size_t i = 0; i < m->n; i++) {
+        struct made one = { .merchant_order_no =
+                                str_printf(tx_arena(tx), "bulk-%zu", m->from + i).p };
+        enum err e = make_one(tx, &one, info);
+        if (e)
+            return e;
+        m->ret[m->from + i] = one.ids;
+    }
+    return ERR_OK;
+}
+
+void flow_attempts(struct flow_world *f, struct attempt *ret, size_t n)
+{
+    for (size_t from = 0; from < n; from += MANY) {
+        struct many m = {
+            .f = f, .ret = ret, .from = from, .n = n - from < MANY ? n - from : MANY
+        };
+        struct store_job job;
+        env_test_advance(&f->w.test, 10);
+        store_job_init(&job, f->w.env, f->w.mint, 1024);
+        job.name = "test";
+        job.rule = make_many_rule;
+        job.arg = &m;
+        assert_int_equal(store_run(f->w.store, &job, NULL), STORE_COMMITTED);
+    }
 }
 
 struct loaded {

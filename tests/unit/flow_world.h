@@ -42,7 +42,8 @@ struct attempt {
     struct number order_no, pay_no;
 };
 struct attempt flow_attempt(struct flow_world *f, const char *merchant_order_no);
-/* The same, many at once, written in one rule each; for bulk tests. */
+/* The same n times, a hundred a rule. */
+void flow_attempts(struct flow_world *f, struct attempt *ret, size_t n);
 struct payment flow_payment(struct flow_world *f, struct number pay_no); /* texts in f->w.arena */
 struct order flow_order(struct flow_world *f, struct number order_no);
 

@@ -57,7 +57,8 @@ CREATE TABLE payment_order (
 CREATE UNIQUE INDEX payment_request_u ON payment_order (order_id, request_id);
 -- One open (or succeeded) attempt per order and channel: a partial index that every engine has.
 CREATE UNIQUE INDEX payment_live_u ON payment_order (order_id, channel, live);
-CREATE UNIQUE INDEX payment_transaction_u ON payment_order (account, transaction_id);
+-- Without the payments whose id is not known yet: moving an entry from there to its place would cost a success one page more.
+CREATE UNIQUE INDEX payment_transaction_u ON payment_order (account, transaction_id) {partial} WHERE transaction_id IS NOT NULL {partial_end};
 CREATE INDEX payment_user_i ON payment_order (user_id, id);
 
 -- The query ladder and requested closes. A row whose due is not the payment's next_query_time is an extra wake-up.

@@ -407,15 +407,17 @@ static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_frames_
  * KEY is the row itself. Amounts are bounded so that refunding + refunded + ? cannot overflow
  * (F24). */
 static const char *const types[] = {
-    "id",         "INTEGER PRIMARY KEY",
-    "int",        "INTEGER",
-    "no",         "INTEGER",
-    "ms",         "INTEGER",
-    "fen",        "INTEGER CHECK (@ BETWEEN -10000000000000 AND 10000000000000)",
-    "text",       "TEXT CHECK (length(@) <= #)",
-    "blob",       "BLOB",
-    "table_end",  "STRICT",
-    "narrow_end", "STRICT, WITHOUT ROWID",
+    "id",          "INTEGER PRIMARY KEY",
+    "int",         "INTEGER",
+    "no",          "INTEGER",
+    "ms",          "INTEGER",
+    "fen",         "INTEGER CHECK (@ BETWEEN -10000000000000 AND 10000000000000)",
+    "text",        "TEXT CHECK (length(@) <= #)",
+    "blob",        "BLOB",
+    "table_end",   "STRICT",
+    "narrow_end",  "STRICT, WITHOUT ROWID",
+    "partial",     "", /* an engine without partial indexes comments the condition out */
+    "partial_end", "",
     NULL,
 };
 

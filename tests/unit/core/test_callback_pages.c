@@ -1,0 +1,110 @@
+/* How many pages a callback writes: what decides the rate (systems.md F5). Callbacks of realistic
+ * size, arriving in random order for payments that were made long before, in group commits of
+ * several sizes; counted as frames of the write-ahead log. */
+#include "../flow_world.h"
+
+#define PAYMENTS  6000
+#define CALLBACKS 1000
+
+struct delivery {
+    struct store_job job;
+    struct callback_input in;
+};
+
+static void done(struct store_job *job, enum store_outcome outcome, const struct err_info *info)
+{
+    (void)job;
+    (void)info;
+    assert_int_equal(outcome, STORE_COMMITTED);
+}
+
+static void shuffle(struct attempt *list, size_t n)
+{
+    struct rand r;
+    rand_seed(&r, 42);
+    for (size_t i = n - 1; i > 0; i--) {
+        size_t k = rand_below(&r, i + 1);
+        struct attempt t = list[i];
+        list[i] = list[k];
+        list[k] = t;
+    }
+}
+
+/* As large as WeChat's: 1.3 KB of body, 0.6 KB of headers that matter, 0.6 KB of plain text. */
+static void submit(struct flow_world *f, struct delivery *d, struct number pay_no)
+{
+    char *filler = arena_alloc(f->w.arena, 1300);
+    memset(filler, 'c', 1300);
+    struct str text = notice_text(f->w.arena, "ok", "PAID", pay_no,
+                                  str_printf(f->w.arena, "42000%020llu",
+                                             (unsigned long long)pay_no.id * 0x9e3779b97f4a7c15ULL)
+                                      .p,
+                                  8800);
+
+    d->in = flow_input(f, f->account, text);
+    d->in.body = (struct str) { filler, 1300 };
+    d->in.headers_text = (struct str) { filler, 600 };
+    d->in.notice.plain = (struct str) { filler, 600 };
+    store_job_init(&d->job, f->w.env, f->w.mint, CALLBACK_IDS);
+    d->job.name = "callback";
+    d->job.class = STORE_CALLBACK;
+    d->job.rule = callback_rule;
+    d->job.arg = &d->in;
+    d->job.done = done;
+    assert_true(store_reserve(f->w.store, &d->job));
+    store_submit(f->w.store, &d->job);
+}
+
+static int64_t log_frames(struct flow_world *f)
+{
+    struct store_stats stats;
+    store_stats(f->w.store, &stats);
+    return stats.wal_frames;
+}
+
+static double pages_each(struct flow_world *f, const struct attempt *list, size_t batch)
+{
+    struct delivery *d = arena_array(f->w.arena, batch, sizeof *d);
+    int64_t frames = 0;
+
+    for (size_t i = 0; i < CALLBACKS; i += batch) {
+        size_t n = CALLBACKS - i < batch ? CALLBACKS - i : batch;
+        int64_t before = log_frames(f);
+        for (size_t k = 0; k < n; k++)
+            submit(f, &d[k], list[i + k].pay_no);
+        assert_int_equal(store_turn(f->w.store, n), n);
+        int64_t after = log_frames(f);
+        frames +=
+            after > before ? after - before : after; /* it starts from the front when copied */
+        env_test_advance(&f->w.test, 2);
+    }
+    return (double)frames / CALLBACKS;
+}
+
+static void few_pages_each(void **state)
+{
+    (void)state;
+    static struct attempt list[PAYMENTS];
+    static const struct {
+        size_t batch;
+        double most;
+    } rows[] = { { 1, 10.5 }, { 8, 6.0 }, { 64, 4.0 } };
+    struct flow_world f;
+    flow_world_open(&f, false);
+    flow_attempts(&f, list, PAYMENTS);
+    shuffle(list, PAYMENTS);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        double pages = pages_each(&f, list + i * CALLBACKS, rows[i].batch);
+        print_message("# %zu callbacks a commit: %.2f pages each\n", rows[i].batch, pages);
+        assert_true(pages <= rows[i].most);
+    }
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM payment_order WHERE status = 2"),
+                     COUNT(rows) * CALLBACKS);
+    flow_world_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(few_pages_each) };
+    return RUN_TESTS(tests);
+}
