@@ -74,7 +74,7 @@ void api_release_waiters(struct api_service *s)
 static const int64_t rate_times[] = { 1, 10, 0 };
 
 static bool take_rate(struct api_service *s, const struct identity *who, int rate_class,
-                      struct arena *a, struct refusal *refusal)
+                      struct refusal *refusal)
 {
     size_t class = (size_t)who->rate_class < sizeof rate_times / sizeof *rate_times
                        ? (size_t)who->rate_class
@@ -85,12 +85,13 @@ static bool take_rate(struct api_service *s, const struct identity *who, int rat
 
     if (per_s <= 0)
         return true;
-    if (!limiter_take(s->limiter, str_printf(a, "%lld", (long long)who->caller.id), per_s, burst,
-                      &wait_ms))
+    /* One bucket by the bare id, one by the id with a byte behind it. */
+    char key[sizeof who->caller.id + 1] = { 0 };
+    memcpy(key, &who->caller.id, sizeof who->caller.id);
+    if (!limiter_take(s->limiter, (struct str) { key, sizeof key - 1 }, per_s, burst, &wait_ms))
         goto refused;
-    if (rate_class == RATE_HEAVY &&
-        !limiter_take(s->limiter, str_printf(a, "%lld heavy", (long long)who->caller.id),
-                      per_s / 10 + 1, burst / 10 + 1, &wait_ms))
+    if (rate_class == RATE_HEAVY && !limiter_take(s->limiter, (struct str) { key, sizeof key },
+                                                  per_s / 10 + 1, burst / 10 + 1, &wait_ms))
         goto refused;
     return true;
 
@@ -117,7 +118,7 @@ bool api_admit(struct http_request *req, const struct http_route *route, void *s
 
     enum code c = auth_check(s->auth, http_headers(req), http_method(req), http_target(req),
                              http_body(req), http_received_ms(req), a, &who, &refusal);
-    if (!c && !take_rate(s, &who, route->rate_class, a, &refusal))
+    if (!c && !take_rate(s, &who, route->rate_class, &refusal))
         c = refusal.code;
     if (!c && ((unsigned)route->permission & who.permissions) != (unsigned)route->permission) {
         c = CODE_FORBIDDEN;

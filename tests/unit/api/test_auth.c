@@ -2,7 +2,8 @@
  * peer, signed requests over HTTP, and the life of keys. */
 #include "api_world.h"
 
-#include "api/auth.h"
+#include "api/call.h"
+#include "api/waiters.h"
 #include "support/shared.h"
 
 #define VECTOR_SECRET "KqD3mB0sYt7w2Vn5pXc8Zr1uJf4hLg6aEi9oRdTyQWk"
@@ -138,6 +139,39 @@ static void a_signed_request_is_good_once(void **state)
     assert_int_equal(caller_revoke_key(&t->centre, s.key_id, NULL), ERR_OK);
 }
 
+/* The request is suspended twice: for its nonce, then for the payment. */
+static void a_signed_long_poll_waits_for_both(void **state)
+{
+    struct api_world *t = *state;
+    struct signing s = new_key(t, "nonce-poll-1");
+    struct money amount;
+    assert_ok(money_of(1, STR("CNY"), &amount));
+    flow_fake.payment = (struct payment) {
+        .no = number_make(NUMBER_PAYMENT, 5, mint_ids(t->w.mint, 1)),
+        .caller = t->caller,
+        .status = PAYMENT_PAYING,
+        .amount = amount,
+        .refunding = amount,
+        .refunded = amount,
+    };
+    s.target = str_printf(t->w.arena, "/v1/payments/%s?wait_s=2",
+                          number_str(t->w.arena, flow_fake.payment.no).p)
+                   .p;
+    struct str r = api_request(t, NULL, s.method, s.target, sign(t, &s), NULL);
+    int fd = test_connect(t->port);
+    test_send(fd, r.p, r.n);
+    for (int i = 0; i < 5000 && !waiters_count(t->api->waiters); i++)
+        api_get(t, "/v1/orders/none");
+    assert_int_equal(waiters_count(t->api->waiters), 1);
+    env_test_advance(&t->w.test, 2001);
+    api_get(t, "/v1/orders/none");
+    test_read(fd, false, &t->answer);
+    close(fd);
+    assert_int_equal(t->answer.status, 200);
+    assert_str(api_member(t, "refund_state"), "refunding");
+    assert_int_equal(caller_revoke_key(&t->centre, s.key_id, NULL), ERR_OK);
+}
+
 static void changed_or_stale_requests_are_refused(void **state)
 {
     struct api_world *t = *state;
@@ -248,6 +282,7 @@ int main(void)
         T(the_worked_vector_holds),
         T(openssl_makes_the_same_signature),
         T(a_signed_request_is_good_once),
+        T(a_signed_long_poll_waits_for_both),
         T(changed_or_stale_requests_are_refused),
         T(two_keys_while_rotating_and_none_after_revoking),
         T(nothing_of_a_key_stands_in_the_database),
