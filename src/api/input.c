@@ -176,14 +176,6 @@ static enum code read_field(struct reader *r, const struct field *f, struct str 
     case FIELD_TEXTS:
     case FIELD_OBJECTS:
         return read_list(r, f, path, v, ret);
-    case FIELD_OBJECT: {
-        if (v->type != JSON_OBJECT)
-            return refuse_at(r, CODE_BAD_FIELD, path, STR("an object is expected"));
-        void *inner = arena_alloc(r->arena, f->inner->size);
-        if (!(c = read_object(r, v, path, f->inner, inner)))
-            *(const void **)ret = inner;
-        return c;
-    }
     }
     return refuse_at(r, CODE_INTERNAL, path, STR_NONE);
 }
@@ -256,7 +248,6 @@ static enum code read_pair(struct reader *r, const struct field *f, const struct
         return read_time(r, pair->key, pair->value, ret);
     case FIELD_FEN:
     case FIELD_TEXTS:
-    case FIELD_OBJECT:
     case FIELD_OBJECTS:
         break; /* no query string has these */
     }

@@ -21,7 +21,6 @@ enum field_type {
     FIELD_FEN,     /* struct opt_int; refused with AMOUNT_INVALID */
     FIELD_TIME,    /* struct opt_int, ms UTC; RFC 3339 with offset on the wire */
     FIELD_TEXTS,   /* struct opt_list of struct str */
-    FIELD_OBJECT,  /* const void *: `inner`, NULL when not given */
     FIELD_OBJECTS, /* struct opt_list of `inner` */
 };
 
@@ -58,39 +57,24 @@ struct shape {
 
 enum { OPTIONAL, REQUIRED };
 
-#define INPUT_TEXT(in, name, need, shortest, longest, set)                                         \
-    {                                                                                              \
-#name, FIELD_TEXT, need, offsetof(in, name), shortest, longest, set, NULL                  \
-    }
-#define INPUT_INT(in, name, need, least, most)                                                     \
-    {                                                                                              \
-#name, FIELD_INT, need, offsetof(in, name), least, most, NULL, NULL                        \
-    }
-#define INPUT_FEN(in, name, need)                                                                  \
-    {                                                                                              \
-#name, FIELD_FEN, need, offsetof(in, name), 0, MONEY_FEN_MAX, NULL, NULL                   \
-    }
-#define INPUT_TIME(in, name, need)                                                                 \
-    {                                                                                              \
-#name, FIELD_TIME, need, offsetof(in, name), 0, 0, NULL, NULL                              \
-    }
-#define INPUT_TEXTS(in, name, need, shortest, longest, set)                                        \
-    {                                                                                              \
-#name, FIELD_TEXTS, need, offsetof(in, name), shortest, longest, set, NULL                 \
-    }
-#define INPUT_OBJECT(in, name, need, inner)                                                        \
-    {                                                                                              \
-#name, FIELD_OBJECT, need, offsetof(in, name), 0, 0, NULL, inner                           \
-    }
-#define INPUT_OBJECTS(in, name, need, least, most, inner)                                          \
-    {                                                                                              \
-#name, FIELD_OBJECTS, need, offsetof(in, name), least, most, NULL, inner                   \
-    }
+/* clang-format off */
+#define INPUT_ROW(in, name, type, need, least, most, set, inner) \
+    { #name, type, need, offsetof(in, name), least, most, set, inner }
+#define INPUT_TEXT(in, name, need, shortest, longest, set) \
+    INPUT_ROW(in, name, FIELD_TEXT, need, shortest, longest, set, NULL)
+#define INPUT_INT(in, name, need, least, most) \
+    INPUT_ROW(in, name, FIELD_INT, need, least, most, NULL, NULL)
+#define INPUT_FEN(in, name, need) \
+    INPUT_ROW(in, name, FIELD_FEN, need, 0, MONEY_FEN_MAX, NULL, NULL)
+#define INPUT_TIME(in, name, need) \
+    INPUT_ROW(in, name, FIELD_TIME, need, 0, 0, NULL, NULL)
+#define INPUT_TEXTS(in, name, need, shortest, longest, set) \
+    INPUT_ROW(in, name, FIELD_TEXTS, need, shortest, longest, set, NULL)
+#define INPUT_OBJECTS(in, name, need, least, most, inner) \
+    INPUT_ROW(in, name, FIELD_OBJECTS, need, least, most, NULL, inner)
 
-#define SHAPE(in, table)                                                                           \
-    {                                                                                              \
-        (table), sizeof(table) / sizeof *(table), sizeof(in)                                       \
-    }
+#define SHAPE(in, table) { (table), sizeof(table) / sizeof *(table), sizeof(in) }
+/* clang-format on */
 
 #define SET_ANY     NULL /* all but control characters */
 #define SET_DIGITS  "0123456789"

@@ -3,9 +3,6 @@
 
 #include "api/output.h"
 
-/* Lengths are the columns' (schema/0001-order.sql), in characters. */
-#define EXPIRE_S_MAX (366 * 86400)
-
 #define ITEM struct item_body
 static const struct field item_fields[] = {
     INPUT_TEXT(ITEM, sku, REQUIRED, 1, 64, SET_ANY),
@@ -14,36 +11,14 @@ static const struct field item_fields[] = {
     INPUT_INT(ITEM, quantity, REQUIRED, 1, 1000000),
     INPUT_FEN(ITEM, discount, OPTIONAL),
 };
-static const struct shape item_shape = SHAPE(ITEM, item_fields);
-
-#define ORDER struct order_body
-/* clang-format off */
-#define ORDER_FIELDS                                                       \
-    INPUT_TEXT(ORDER, merchant_order_no, OPTIONAL, 1, 64, SET_ID),         \
-    INPUT_TEXT(ORDER, subject, REQUIRED, 1, 256, SET_ANY),                 \
-    INPUT_TEXT(ORDER, remark, OPTIONAL, 0, 256, SET_ANY),                  \
-    INPUT_OBJECTS(ORDER, items, OPTIONAL, 1, ORDER_ITEMS_MAX, &item_shape),\
-    INPUT_FEN(ORDER, amount, OPTIONAL),                                    \
-    INPUT_FEN(ORDER, discount, OPTIONAL),                                  \
-    INPUT_FEN(ORDER, shipping, OPTIONAL),                                  \
-    INPUT_FEN(ORDER, tax, OPTIONAL),                                       \
-    INPUT_TEXT(ORDER, currency, OPTIONAL, 1, 8, SET_ANY),                  \
-    INPUT_INT(ORDER, expire_in_s, OPTIONAL, 1, EXPIRE_S_MAX)
-/* clang-format on */
+const struct shape item_shape = SHAPE(ITEM, item_fields);
 
 static const struct field order_create_fields[] = {
     ORDER_FIELDS,
     INPUT_TEXT(ORDER, user_id, REQUIRED, 1, 64, SET_ANY),
-    INPUT_TEXT(ORDER, request_id, OPTIONAL, 1, 64, SET_VISIBLE),
+    INPUT_TEXT(ORDER, subject, REQUIRED, 1, 256, SET_ANY),
 };
 const struct shape order_create_body = SHAPE(ORDER, order_create_fields);
-
-/* Within a payment request: the user may stand outside, and the request id is the payment's. */
-static const struct field inline_order_fields[] = {
-    ORDER_FIELDS,
-    INPUT_TEXT(ORDER, user_id, OPTIONAL, 1, 64, SET_ANY),
-};
-const struct shape inline_order_body = SHAPE(ORDER, inline_order_fields);
 
 struct order_list_in {
     struct page page;
@@ -102,6 +77,27 @@ void order_new_of(struct arena *a, const struct order_body *in, struct order_new
         .currency = currency,
         .expire_in_ms = in->expire_in_s.v * 1000,
     };
+}
+
+const char *order_content_given(const struct order_body *in)
+{
+    if (in->subject.p)
+        return "subject";
+    if (in->items.given)
+        return "items";
+    if (in->amount.given)
+        return "amount";
+    if (in->discount.given)
+        return "discount";
+    if (in->shipping.given)
+        return "shipping";
+    if (in->tax.given)
+        return "tax";
+    if (in->currency.p)
+        return "currency";
+    if (in->expire_in_s.given)
+        return "expire_in_s";
+    return in->remark.p ? "remark" : NULL;
 }
 
 static void send_order(struct api_call *call, const struct order *order, int status)

@@ -15,7 +15,8 @@ void output_time(struct json_out *o, const char *key, int64_t ms,
                  struct arena *a); /* nothing for 0 */
 void output_money(struct json_out *o, const char *key, struct money m);
 
-void output_order(struct json_out *o, const struct order *order, bool items, struct arena *a); /* members */
+void output_order(struct json_out *o, const struct order *order, bool items,
+                  struct arena *a); /* members */
 void output_payment(struct json_out *o, const struct payment *payment,
                     struct arena *a); /* members */
 void output_incident(struct json_out *o, const struct incident_row *row,

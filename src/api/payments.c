@@ -5,26 +5,30 @@
 #include "channel/registry.h"
 #include "core/payment/flow.h"
 
+#include <assert.h>
+
 #define WAIT_S_MAX 30
 
+/* An order of its own may stand in the request beside the payment's inputs; the two share
+ * merchant_order_no, user_id and request_id. */
 struct payment_body {
-    struct str order_no, merchant_order_no, user_id, channel, account, method;
-    struct str payer, client_ip, return_url, request_id;
-    const struct order_body *order;
+    struct order_body order;
+    struct str order_no, channel, account, method, payer, client_ip, return_url;
 };
+static_assert(offsetof(struct payment_body, order) == 0, "ORDER_FIELDS are read by their offsets");
+
 #define PAYMENT struct payment_body
 static const struct field payment_create_fields[] = {
+    ORDER_FIELDS,
+    INPUT_TEXT(ORDER, user_id, OPTIONAL, 1, 64, SET_ANY),
+    INPUT_TEXT(ORDER, subject, OPTIONAL, 1, 256, SET_ANY),
     INPUT_TEXT(PAYMENT, order_no, OPTIONAL, 1, 64, SET_ID),
-    INPUT_TEXT(PAYMENT, merchant_order_no, OPTIONAL, 1, 64, SET_ID),
-    INPUT_OBJECT(PAYMENT, order, OPTIONAL, &inline_order_body),
-    INPUT_TEXT(PAYMENT, user_id, OPTIONAL, 1, 64, SET_ANY),
     INPUT_TEXT(PAYMENT, channel, OPTIONAL, 1, 16, SET_ID),
     INPUT_TEXT(PAYMENT, account, OPTIONAL, 1, 64, SET_ID),
     INPUT_TEXT(PAYMENT, method, REQUIRED, 1, 16, SET_ID),
     INPUT_TEXT(PAYMENT, payer, OPTIONAL, 1, 128, SET_VISIBLE),
     INPUT_TEXT(PAYMENT, client_ip, OPTIONAL, 2, 45, "0123456789abcdefABCDEF.:"),
     INPUT_TEXT(PAYMENT, return_url, OPTIONAL, 1, 255, SET_VISIBLE),
-    INPUT_TEXT(PAYMENT, request_id, OPTIONAL, 1, 64, SET_VISIBLE),
 };
 const struct shape payment_create_body = SHAPE(PAYMENT, payment_create_fields);
 
@@ -46,37 +50,40 @@ static void send_payment(struct api_call *call, const struct payment *p, int sta
 
 /* ---- starting ---- */
 
-/* Which order: our number, the caller's number, or the order itself. False: answered. */
+/* Which order: by our number, by the caller's number, or the order itself. False: answered. */
 static bool read_order_of(struct api_call *call, const struct payment_body *in,
                           struct payment_new *new)
 {
-    int ways = (in->order_no.n > 0) + (in->merchant_order_no.n > 0) + (in->order != NULL);
+    const struct order_body *order = &in->order;
+    const char *content = order_content_given(order);
 
-    if (ways != 1) {
-        call_refuse_field(call, CODE_BAD_FIELD, "order_no",
-                          STR("give order_no, merchant_order_no or order, one of them"));
+    if (in->order_no.n) {
+        if (content || order->merchant_order_no.n)
+            call_refuse_field(call, CODE_BAD_FIELD, content ? content : "merchant_order_no",
+                              STR("not together with order_no"));
+        else if (number_parse(in->order_no, NUMBER_ORDER, &new->order_no))
+            call_refuse_field(call, CODE_ORDER_NOT_FOUND, "order_no", STR_NONE);
+        else
+            return true;
         return false;
     }
-    if (in->order_no.n && number_parse(in->order_no, NUMBER_ORDER, &new->order_no)) {
-        call_refuse_field(call, CODE_ORDER_NOT_FOUND, "order_no", STR_NONE);
+    if (!content) {
+        new->merchant_order_no = order->merchant_order_no;
+        if (!order->merchant_order_no.n)
+            call_refuse_field(call, CODE_BAD_FIELD, "order_no",
+                              STR("give order_no, merchant_order_no, or an order's content"));
+        return order->merchant_order_no.n > 0;
+    }
+    const char *missing = !order->user_id.n ? "user_id" : !order->subject.n ? "subject" : NULL;
+    if (missing) {
+        call_refuse_field(call, CODE_BAD_FIELD, missing, STR("it is required"));
         return false;
     }
-    new->merchant_order_no = in->merchant_order_no;
-    if (!in->order)
-        return true;
-
-    struct order_new *order = arena_one(call->arena, struct order_new);
-    order_new_of(call->arena, in->order, order);
-    order->inline_order = true;
-    if (!order->user_id.n)
-        order->user_id = in->user_id;
-    if (!order->user_id.n || (in->user_id.n && !str_eq(order->user_id, in->user_id))) {
-        call_refuse_field(call, CODE_BAD_FIELD, "user_id",
-                          order->user_id.n ? STR("it differs from order.user_id")
-                                           : STR("it is required"));
-        return false;
-    }
-    new->inline_order = order;
+    struct order_new *own = arena_one(call->arena, struct order_new);
+    order_new_of(call->arena, order, own);
+    own->request_id = new->request_id;
+    own->inline_order = true;
+    new->inline_order = own;
     return true;
 }
 
@@ -108,31 +115,10 @@ static int status_of(enum payment_started how)
     return 500;
 }
 
-/* What the client needs to pay, as an object that can be handed on whole; absent when nothing may
- * be handed out. */
-static enum err put_client(struct api_call *call, const struct payment *p, struct json_out *out,
-                           struct err_info *info)
-{
-    struct buf buf;
-    struct json_out client;
-    bool given = false;
-
-    buf_init_arena(&buf, call->arena, 65536);
-    json_out_init(&client, &buf);
-    json_begin_object(&client);
-    enum err e = payment_client(call->centre, p, call->arena, &client, &given, info);
-    json_end_object(&client);
-    if (!e && given && buf_ok(&buf)) {
-        json_key(out, "client");
-        json_put_raw(out, buf_str(&buf));
-    }
-    return e;
-}
-
 void payment_post(struct api_call *call)
 {
     const struct payment_body *in = call->body;
-    struct payment_new new = { .user_id = in->user_id,
+    struct payment_new new = { .user_id = in->order.user_id,
                                .account = in->account,
                                .method = in->method,
                                .payer = in->payer,
@@ -142,8 +128,8 @@ void payment_post(struct api_call *call)
     enum payment_started how;
     struct refusal refusal = { 0 };
 
-    if (!call_request_id(call, in->request_id, &new.request_id) || !read_channel(call, in, &new) ||
-        !read_order_of(call, in, &new))
+    if (!call_request_id(call, in->order.request_id, &new.request_id) ||
+        !read_channel(call, in, &new) || !read_order_of(call, in, &new))
         return;
     if (payment_start(call->centre, &call->act, &new, &payment, &how, &refusal)) {
         call_refuse(call, &refusal);
@@ -152,9 +138,10 @@ void payment_post(struct api_call *call)
 
     struct reply r;
     struct err_info info = { 0 };
+    bool given;
     reply_begin(call, &r);
     output_payment(&r.out, &payment, call->arena);
-    enum err e = put_client(call, &payment, &r.out, &info);
+    enum err e = payment_client(call->centre, &payment, call->arena, &r.out, &given, &info);
     if (e)
         call_refuse_err(call, e, &info);
     else

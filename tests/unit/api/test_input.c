@@ -20,7 +20,6 @@ struct in {
     struct str name, note;
     struct opt_int amount, count, since;
     struct opt_list lines, tags;
-    const struct line *best;
 };
 #define IN struct in
 static const struct field in_fields[] = {
@@ -31,7 +30,6 @@ static const struct field in_fields[] = {
     INPUT_TIME(IN, since, OPTIONAL),
     INPUT_OBJECTS(IN, lines, OPTIONAL, 1, 2, &line_shape),
     INPUT_TEXTS(IN, tags, OPTIONAL, 1, 3, SET_ID),
-    INPUT_OBJECT(IN, best, OPTIONAL, &line_shape),
 };
 static const struct shape in_shape = SHAPE(IN, in_fields);
 
@@ -90,9 +88,6 @@ static const struct {
       CODE_BAD_FIELD, "lines" },
     { "{\"name\":\"a\",\"tags\":[\"x\",\"long\"]}", CODE_BAD_FIELD, "tags[1]" },
     { "{\"name\":\"a\",\"tags\":[\"x\",3]}", CODE_BAD_FIELD, "tags[1]" },
-    { "{\"name\":\"a\",\"best\":[]}", CODE_BAD_FIELD, "best" },
-    { "{\"name\":\"a\",\"best\":{\"sku\":\"s\",\"quantity\":1.5}}", CODE_BAD_FIELD,
-      "best.quantity" },
 };
 
 static void what_a_table_does_not_allow_is_refused(void **state)
@@ -141,8 +136,7 @@ static void good_input_lands_in_its_members(void **state)
     const char *body =
         "{\"name\":\"订单订单订\",\"note\":\"\",\"amount\":10000000000000,\"count\":10,"
         "\"since\":\"2026-01-01T08:00:00+08:00\",\"tags\":[\"a\",\"b\"],"
-        "\"lines\":[{\"sku\":\"s-1\",\"quantity\":3}],"
-        "\"best\":{\"sku\":\"s-2\",\"quantity\":4}}";
+        "\"lines\":[{\"sku\":\"s-1\",\"quantity\":3}]}";
     assert_int_equal(input_json(a, str_of(body), &in_shape, &in, &refusal), CODE_OK);
     assert_str(in.name, "订单订单订");
     assert_true(in.note.p != NULL && in.note.n == 0);
@@ -154,8 +148,6 @@ static void good_input_lands_in_its_members(void **state)
     assert_int_equal(in.lines.n, 1);
     assert_str(((const struct line *)in.lines.p)[0].sku, "s-1");
     assert_int_equal(((const struct line *)in.lines.p)[0].quantity.v, 3);
-    assert_non_null(in.best);
-    assert_int_equal(in.best->quantity.v, 4);
 }
 
 static void null_and_absent_are_the_same(void **state)
@@ -169,7 +161,6 @@ static void null_and_absent_are_the_same(void **state)
                      CODE_OK);
     assert_null(in.note.p);
     assert_false(in.amount.given);
-    assert_null(in.best);
 }
 
 struct query {

@@ -225,8 +225,6 @@ static void compare_shape(const struct shape *shape, yaml_node_t *schema, const 
         check_row(p, f->name);
         check_row(list_has(member(schema, "required"), f->name) == f->required, f->name);
         required += f->required;
-        if (f->type == FIELD_OBJECT)
-            compare_shape(f->inner, p, f->name);
         if (f->type == FIELD_OBJECTS)
             compare_shape(f->inner, member(p, "items"), f->name);
     }

@@ -170,7 +170,7 @@ static const struct {
         "/v1/orders", "", body_, status_, code_, field_                                            \
     }
     O("{\"user_id\":\"u1\"", 400, "BAD_JSON", ""),
-    O("", 400, "BAD_FIELD", "subject"),
+    O("", 400, "BAD_FIELD", "user_id"),
     O("[]", 400, "BAD_JSON", ""),
     O("{\"user_id\":\"u\",\"user_id\":\"v\",\"subject\":\"s\",\"amount\":1}", 400, "BAD_JSON", ""),
     O("{\"user_id\":\"u\",\"subject\":\"s\",\"amount\":1.5}", 400, "AMOUNT_INVALID", "amount"),

@@ -69,13 +69,13 @@ static void starting_answers_by_what_happened(void **state)
     assert_str(api_member(t, "channel"), "wechat");
     assert_str(api_member(t, "method"), "native");
     assert_str(api_member(t, "amount"), "8800");
-    assert_str(api_member(t, "client"), "{\"code_url\":\"weixin://wxpay/bizpayurl?pr=abc\"}");
+    assert_str(api_member(t, "code_url"), "weixin://wxpay/bizpayurl?pr=abc");
     flow_fake.how = PAYMENT_SAME;
     assert_int_equal(api_post(t, "/v1/payments", PAY), 200);
     there_is(t, PAYMENT_INIT);
     flow_fake.how = PAYMENT_WAITING;
     assert_int_equal(api_post(t, "/v1/payments", PAY), 202);
-    assert_null(api_member(t, "client").p);
+    assert_null(api_member(t, "code_url").p);
 }
 
 static const struct {
@@ -123,22 +123,19 @@ static const struct {
     { "", "{\"merchant_order_no\":\"A-1\"}", 400, "BAD_FIELD", "method" },
     { "", "{\"method\":\"native\"}", 400, "BAD_FIELD", "order_no" },
     { "", "{\"method\":\"native\",\"merchant_order_no\":\"A\",\"order_no\":\"B\"}", 400,
-      "BAD_FIELD", "order_no" },
+      "BAD_FIELD", "merchant_order_no" },
+    { "", "{\"method\":\"native\",\"order_no\":\"B\",\"amount\":1}", 400, "BAD_FIELD", "amount" },
     { "", "{\"method\":\"native\",\"order_no\":\"nonsense\"}", 404, "ORDER_NOT_FOUND", "order_no" },
     { "", "{\"method\":\"native\",\"merchant_order_no\":\"A\",\"channel\":\"paypal\"}", 400,
       "BAD_FIELD", "channel" },
-    { "", "{\"method\":\"native\",\"merchant_order_no\":\"A\",\"amount\":1}", 400, "UNKNOWN_FIELD",
-      "amount" },
+    { "", "{\"method\":\"native\",\"merchant_order_no\":\"A\",\"amuont\":1}", 400, "UNKNOWN_FIELD",
+      "amuont" },
     { "", "{\"method\":\"native\",\"merchant_order_no\":\"A\",\"client_ip\":\"localhost\"}", 400,
       "BAD_FIELD", "client_ip" },
-    { "", "{\"method\":\"native\",\"order\":{\"subject\":\"s\",\"amount\":1}}", 400, "BAD_FIELD",
-      "user_id" },
-    { "",
-      "{\"method\":\"native\",\"user_id\":\"u\",\"order\":{\"subject\":\"s\",\"amount\":1,"
-      "\"user_id\":\"v\"}}",
-      400, "BAD_FIELD", "user_id" },
-    { "", "{\"method\":\"native\",\"user_id\":\"u\",\"order\":{\"subject\":\"s\",\"amount\":1.5}}",
-      400, "AMOUNT_INVALID", "order.amount" },
+    { "", "{\"method\":\"native\",\"subject\":\"s\",\"amount\":1}", 400, "BAD_FIELD", "user_id" },
+    { "", "{\"method\":\"native\",\"user_id\":\"u\",\"amount\":1}", 400, "BAD_FIELD", "subject" },
+    { "", "{\"method\":\"native\",\"user_id\":\"u\",\"subject\":\"s\",\"amount\":1.5}", 400,
+      "AMOUNT_INVALID", "amount" },
     { "Idempotency-Key: a\r\n",
       "{\"method\":\"native\",\"merchant_order_no\":\"A\",\"request_id\":\"b\"}", 400,
       "IDEMPOTENCY_DISAGREE", "request_id" },
@@ -172,9 +169,8 @@ static void a_request_id_comes_by_header_or_body(void **state)
     assert_str(flow_fake.asked.request_id, "b");
     api_post(t, "/v1/payments", PAY);
     assert_null(flow_fake.asked.request_id.p);
-    api_post(
-        t, "/v1/payments",
-        "{\"method\":\"native\",\"user_id\":\"u9\",\"order\":{\"subject\":\"s\",\"amount\":1}}");
+    api_post(t, "/v1/payments",
+             "{\"method\":\"native\",\"user_id\":\"u9\",\"subject\":\"s\",\"amount\":1}");
     assert_str(flow_fake.asked.user_id, "u9");
 }
 
