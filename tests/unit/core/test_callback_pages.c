@@ -3,8 +3,8 @@
  * several sizes; counted as frames of the write-ahead log. */
 #include "../flow_world.h"
 
-#define PAYMENTS  6000
-#define CALLBACKS 1000
+#define PAYMENTS  4000
+#define CALLBACKS 600
 
 struct delivery {
     struct store_job job;
