@@ -93,7 +93,7 @@ static enum err apply_to_payment(struct tx *tx, const struct callback_input *in,
                                  struct err_info *info)
 {
     struct number no;
-    struct payment p, after;
+    struct payment p;
     enum payment_move move;
 
     if (number_parse(fact->pay_no, NUMBER_PAYMENT, &no))
@@ -116,8 +116,7 @@ static enum err apply_to_payment(struct tx *tx, const struct callback_input *in,
                                  .equal = f.ours && in->account->info->driver->paid_equal(
                                                         in->account, &f, p.amount),
                                  .actor = STR("callback") };
-    e = payment_apply(tx, no.id, f.kind, &evidence, CAUSE_CALLBACK, in->trace_id, &move, &after,
-                      info);
+    e = payment_apply_to(tx, &p, f.kind, &evidence, CAUSE_CALLBACK, in->trace_id, &move, info);
     if (e)
         return e;
     *ret = (struct applied) { .result = result_of(move) };

@@ -345,36 +345,44 @@ static enum err do_cell(struct tx *tx, struct payment *p, const struct payment_c
     return err_internal(info, "no such act");
 }
 
-enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact,
-                       const struct evidence *evidence, enum journal_cause cause,
-                       struct str trace_id, enum payment_move *ret_move, struct payment *ret,
-                       struct err_info *info)
+enum err payment_apply_to(struct tx *tx, struct payment *p, enum fact_kind fact,
+                          const struct evidence *evidence, enum journal_cause cause,
+                          struct str trace_id, enum payment_move *ret_move, struct err_info *info)
 {
-    struct payment p;
     enum payment_row row;
     struct apply x = { .evidence = evidence,
                        .cause = cause,
                        .fact = fact,
                        .trace_id = trace_id,
                        .move = PAYMENT_ALREADY };
-    enum err e = payment_sql_load(tx, pay_id, &p, info);
+    enum err e = ERR_OK;
 
-    if (e)
-        return e;
     if (fact == FACT_PAID && (!evidence->fact || evidence->kind == EVIDENCE_NONE))
         return err_internal(info, "PAID without the fact or its evidence");
-    if (row_of(fact, evidence, &p, &row)) {
-        e = p.quarantined && p.status != PAYMENT_SUCCESS
-                ? still_held(tx, &p, &x, info)
-                : do_cell(tx, &p, &matrix[row][p.status], &x, info);
-        if (e)
-            return e;
-    } else if (fact != FACT_NOTHING) {
-        return err_internal(info, "%s is no fact about a payment", fact_kind_name(fact));
-    }
-    *ret_move = x.move;
-    *ret = p;
-    return ERR_OK;
+    if (row_of(fact, evidence, p, &row))
+        e = p->quarantined && p->status != PAYMENT_SUCCESS
+                ? still_held(tx, p, &x, info)
+                : do_cell(tx, p, &matrix[row][p->status], &x, info);
+    else if (fact != FACT_NOTHING)
+        e = err_internal(info, "%s is no fact about a payment", fact_kind_name(fact));
+    if (!e)
+        *ret_move = x.move;
+    return e;
+}
+
+enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact,
+                       const struct evidence *evidence, enum journal_cause cause,
+                       struct str trace_id, enum payment_move *ret_move, struct payment *ret,
+                       struct err_info *info)
+{
+    struct payment p;
+    enum err e = payment_sql_load(tx, pay_id, &p, info);
+
+    if (!e)
+        e = payment_apply_to(tx, &p, fact, evidence, cause, trace_id, ret_move, info);
+    if (!e)
+        *ret = p;
+    return e;
 }
 
 /* ---- the rest of the row ---- */

@@ -85,6 +85,12 @@ enum err payment_apply(struct tx *tx, int64_t pay_id, enum fact_kind fact,
                        struct str trace_id, enum payment_move *ret_move, struct payment *ret,
                        struct err_info *info);
 
+/* The same on a row that was just loaded in this transaction; `p` becomes what it is afterwards (on
+ * an error it is good for nothing). */
+enum err payment_apply_to(struct tx *tx, struct payment *p, enum fact_kind fact,
+                          const struct evidence *evidence, enum journal_cause cause,
+                          struct str trace_id, enum payment_move *ret_move, struct err_info *info);
+
 enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct err_info *info);
 enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n,
                            struct err_info *info);
