@@ -8,17 +8,34 @@
 
 #include "base/log.h"
 
-#define LOG_FRAMES    4000 /* worth a pass */
-#define LOG_REST      800  /* few enough for the writer */
-#define LOG_STEP      400  /* between two inline tries at the limit */
-#define LOG_INLINE    1000 /* in inline mode, where nobody waits */
 #define FRAME_BYTES   (4096 + 24)
 #define LOG_BYTES_MAX (64 << 20)
+#define LOG_INLINE    1000 /* frames, in inline mode, where nobody waits */
+
+/* All in frames, as parts of the limit; with 64 MB about 4,000, 800 and 400. */
+static int64_t limit_of(const struct store *s)
+{
+    return (s->o.wal_bytes_max ? s->o.wal_bytes_max : LOG_BYTES_MAX) / FRAME_BYTES;
+}
+static int64_t worth_a_pass(const struct store *s)
+{
+    return limit_of(s) / 4;
+}
+static int64_t small_rest(const struct store *s)
+{
+    return limit_of(s) / 20;
+}
+static int64_t between_inline_tries(const struct store *s)
+{
+    return limit_of(s) / 40;
+}
 
 static bool copy(struct store *s, struct conn *c, bool inline_now, int64_t *ret_left)
 {
     struct err_info info = { 0 };
+    pthread_mutex_lock(&s->log_copying);
     enum err e = s->driver->checkpoint(c, inline_now, ret_left, &info);
+    pthread_mutex_unlock(&s->log_copying);
     if (e == ERR_LIMIT)
         store_set_full(s, true);
     else if (e && e != ERR_RETRY)
@@ -31,7 +48,7 @@ void store_log_after_commit(struct store *s)
     if (!s->driver->group_commit || s->o.second_writer || s->failed)
         return;
     int64_t left, frames = s->driver->wal_frames(s->writer);
-    int64_t limit = (s->o.wal_bytes_max ? s->o.wal_bytes_max : LOG_BYTES_MAX) / FRAME_BYTES;
+    int64_t limit = limit_of(s);
     s->log_frames = frames;
     metric_set(s->metrics[M_WAL_FRAMES], frames);
     if (frames < s->log_tried)
@@ -39,18 +56,20 @@ void store_log_after_commit(struct store *s)
     if (!s->threads && limit > LOG_INLINE)
         limit = LOG_INLINE;
     if (frames > limit) {
-        if (s->log_tried && frames < s->log_tried + LOG_STEP)
+        if (s->log_tried && frames < s->log_tried + between_inline_tries(s))
             return;
         s->log_tried = frames;
         if (s->threads) {
             metric_add(s->metrics[M_WAL_LIMIT], 1);
             LOG(s->env->log, LOG_WARN, "store.wal_limit", log_int("frames", frames));
         }
+        s->log_yield = true; /* the thread ends its pass, then it is our turn */
         copy(s, s->writer, true, &left);
+        s->log_yield = false;
     } else if (s->log_finish) {
         s->log_finish = false;
         copy(s, s->writer, true, &left);
-    } else if (frames > LOG_FRAMES) {
+    } else if (frames > worth_a_pass(s)) {
         pthread_mutex_lock(&s->log_lock);
         s->log_news = true;
         pthread_cond_signal(&s->log_work);
@@ -65,8 +84,8 @@ static void copy_most(struct store *s)
         before = left;
         if (!copy(s, s->log_conn, false, &left))
             return;
-    } while (left >= LOG_REST && left != before && !s->log_stop);
-    if (left > 0 && left < LOG_REST)
+    } while (left >= small_rest(s) && left != before && !s->log_yield && !s->log_stop);
+    if (left > 0 && left < small_rest(s))
         s->log_finish = true;
 }
 

@@ -100,6 +100,9 @@ enum store_metric {
     M_COMMIT,
     M_WAL_FRAMES,
     M_WAL_LIMIT,
+    M_QUEUE_CALLBACK,
+    M_QUEUE_API,
+    M_QUEUE_BACKGROUND,
     STORE_METRICS
 };
 
@@ -139,8 +142,9 @@ struct store {
     _Atomic int64_t log_frames; /* in the log after the last commit */
     int64_t log_tried;          /* writer only: frames at its last inline checkpoint */
     bool log_news;
-    _Atomic bool log_stop;
-    _Atomic bool log_finish; /* the writer is asked to copy the small rest */
+    _Atomic bool log_stop, log_yield;
+    pthread_mutex_t log_copying; /* one copies at a time: SQLite would answer BUSY to the other */
+    _Atomic bool log_finish;     /* the writer is asked to copy the small rest */
 
     pthread_key_t reader_key;
     pthread_mutex_t readers_lock;

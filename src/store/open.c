@@ -23,6 +23,9 @@ static const struct {
     [M_COMMIT] = { "fenpay_store_commit_seconds", NULL },
     [M_WAL_FRAMES] = { "fenpay_store_wal_frames", NULL },
     [M_WAL_LIMIT] = { "fenpay_store_wal_limit_total", NULL },
+    [M_QUEUE_CALLBACK] = { "fenpay_store_queue_length", "callback" },
+    [M_QUEUE_API] = { "fenpay_store_queue_length", "api" },
+    [M_QUEUE_BACKGROUND] = { "fenpay_store_queue_length", "background" },
 };
 
 /* ---- trouble ---- */
@@ -117,6 +120,7 @@ static void init_locks(struct store *s)
     pthread_cond_init(&s->log_work, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->log_lock, NULL);
+    pthread_mutex_init(&s->log_copying, NULL);
     pthread_mutex_init(&s->direct, NULL);
     pthread_condattr_destroy(&monotonic);
 }

@@ -149,6 +149,7 @@ static void settle_batch(struct store *s, struct batch *b)
             give_back(s, slot->class, slot->bytes);
     }
     for (int c = 0; c < STORE_CLASSES; c++) {
+        metric_set(s->metrics[M_QUEUE_CALLBACK + c], s->queued[c]);
         if (b->rules[c] == 0)
             continue;
         s->used[s->o.inline_mode ? 0 : c] += b->cost_us[c] * class_factor[c];

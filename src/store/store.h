@@ -155,7 +155,7 @@ struct store_options {
     bool         inline_mode;   /* no threads: store_run runs its rule on the caller (yielding through env_effect); submitted jobs wait for store_turn */
     const char  *vfs;           /* SQLite: a registered VFS name, for tests; NULL: the default */
     int64_t      cache_bytes;   /* page cache of the writer; 0: 12 MB */
-    int64_t      wal_bytes_max; /* 0: 64 MB */
+    int64_t      wal_bytes_max; /* the log's limit; 0: 64 MB. From a quarter of it on it is copied into the database */
     bool         savepoints;    /* test variant: one savepoint a rule */
     const struct migration    *migrations; /* for tests; NULL: the embedded ones */
     const struct store_driver *driver;     /* for tests; NULL: by the URL's scheme */

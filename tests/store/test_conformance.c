@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/metrics.h"
 #include "store/lease.h"
 
 static struct fixture f;
@@ -555,6 +556,31 @@ static void classes_share_the_writers_time(void **state)
     assert_in_range(told_when_callbacks_ended[STORE_BACKGROUND], 25, 55);
 }
 
+static void slow_rules_are_counted_by_name(void **state)
+{
+    (void)state;
+    struct metrics *metrics = metrics_new(metrics_table, metrics_table_count);
+    f.test.env.metrics = metrics;
+    f.options.env = &f.test.env;
+    fixture_open(&f);
+    struct timed quick = { .cost_ms = 5 }, slow = { .cost_ms = 6 };
+    for (int i = 0; i < 2; i++) {
+        struct timed *t = i ? &slow : &quick;
+        store_job_init(&t->job, &f.test.env, NULL, 0);
+        t->job.name = i ? "slow" : "quick";
+        t->job.rule = timed_rule;
+        t->job.arg = t;
+        assert_int_equal(store_run(f.store, &t->job, NULL), STORE_COMMITTED);
+    }
+    fixture_close(&f);
+    assert_int_equal(metric_value(metrics_get(metrics, "fenpay_store_slow_rules_total", "quick")),
+                     0);
+    assert_int_equal(metric_value(metrics_get(metrics, "fenpay_store_slow_rules_total", "slow")),
+                     1);
+    assert_int_equal(metric_value(metrics_get(metrics, "fenpay_store_batch_rules_total", NULL)), 2);
+    metrics_free(metrics);
+}
+
 /* ---- wakes, ending ---- */
 
 static struct store_waked woken[64];
@@ -764,6 +790,7 @@ int main(void)
         STORE_TEST(failing_rules_among_others_with_savepoints),
         STORE_TEST(queue_is_bounded),
         STORE_TEST(classes_share_the_writers_time),
+        STORE_TEST(slow_rules_are_counted_by_name),
         STORE_TEST(wakes_come_once_and_only_from_what_committed),
         STORE_TEST(drain_finishes_what_was_accepted),
         STORE_TEST(threads_run_and_read_at_once),

@@ -5,6 +5,7 @@
  * "refused" or "busy" is not, and "unknown" is whole or absent. */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,6 +320,52 @@ static void power_cut_while_checkpointing(void **state)
     assert_int_equal(cut_power_everywhere(FAULT_SYNC | FAULT_WRITE), 0);
 }
 
+/* The same with all threads: writers, the one that copies the log, and everything they overlap in.
+ */
+#define RUNNERS 4
+#define RUNS    25
+
+static void *runner_main(void *arg)
+{
+    struct act *acts = arg;
+    for (int i = 0; i < RUNS; i++)
+        act_run(&f, &acts[i]);
+    return NULL;
+}
+
+static void power_cut_with_threads(void **state)
+{
+    (void)state;
+    f.options.inline_mode = false;
+    f.options.env = &f.real;
+    f.options.wal_bytes_max = 100 * 4120;
+    for (int n = 1; n < 300; n += 13) {
+        static struct act acts[RUNNERS][RUNS];
+        pthread_t threads[RUNNERS];
+        fresh_database();
+        fixture_open(&f);
+        fault_arm(FAULT_SYNC | FAULT_WRITE, n, FAULT_POWER, false);
+        for (int t = 0; t < RUNNERS; t++) {
+            for (int i = 0; i < RUNS; i++)
+                acts[t][i] = (struct act) { .id = 1 + t * RUNS + i, .pad = i * 500 };
+            pthread_create(&threads[t], NULL, runner_main, acts[t]);
+        }
+        for (int t = 0; t < RUNNERS; t++)
+            pthread_join(threads[t], NULL);
+        fixture_close(&f);
+        fault_power_restore((enum power_loss)(n % POWER_LOSSES), (uint64_t)n);
+        fixture_open(&f);
+        for (int t = 0; t < RUNNERS; t++)
+            for (int i = 0; i < RUNS; i++) {
+                int rows = rows_of(&f, acts[t][i].id);
+                assert_true(rows == 2 || (rows == 0 && acts[t][i].outcome != STORE_COMMITTED));
+                assert_true(rows == 0 || acts[t][i].outcome != STORE_BUSY);
+            }
+        fixture_close(&f);
+        assert_sound();
+    }
+}
+
 /* The suite itself is tested: without syncs it must find losses. */
 static void suite_sees_a_missing_sync(void **state)
 {
@@ -342,6 +389,7 @@ int main(void)
         STORE_TEST(silent_rollback_hurts_no_other_rule),
         STORE_TEST(power_cut_loses_nothing_acknowledged),
         STORE_TEST(power_cut_while_checkpointing),
+        STORE_TEST(power_cut_with_threads),
         STORE_TEST(suite_sees_a_missing_sync),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
