@@ -1,0 +1,339 @@
+/* Jobs: one process at a time, what each does, keys on request, the counts of what must be zero. */
+#include "../flow_world.h"
+
+#include "base/metrics.h"
+#include "bus/bus.h"
+#include "consumer/consumer.h"
+#include "core/incident/incident.h"
+#include "job/job.h"
+
+#include <sched.h>
+
+struct fixture {
+    struct flow_world f;
+    struct metrics *metrics;
+    struct bus *bus;
+    struct job_context ctx;
+    int flushed;
+};
+
+static enum err count_flush(void *ctx, struct err_info *info)
+{
+    (void)info;
+    ++*(int *)ctx;
+    return ERR_OK;
+}
+
+static void begin(struct fixture *x, bool threads)
+{
+    flow_world_open(&x->f, threads);
+    x->metrics = metrics_new(metrics_table, metrics_table_count);
+    x->f.w.test.env.metrics = x->metrics;
+    struct bus_options o = { .env = x->f.w.env,
+                             .store = x->f.w.store,
+                             .mint = x->f.w.mint,
+                             .consumers = &order_consumer,
+                             .consumer_count = 1,
+                             .source = STR("test") };
+    x->bus = bus_new(&o);
+    x->flushed = 0;
+    x->ctx = (struct job_context) { .centre = &x->f.c,
+                                    .bus = x->bus,
+                                    .flush_rejects = count_flush,
+                                    .flush_rejects_ctx = &x->flushed };
+}
+
+static void end(struct fixture *x)
+{
+    bus_free(x->bus);
+    flow_world_close(&x->f);
+    metrics_free(x->metrics);
+}
+
+static size_t turn(struct scheduler *s)
+{
+    size_t done = 0;
+    struct err_info info = { .err = ERR_OK };
+    assert_ok(scheduler_turn(s, &done, &info));
+    return done;
+}
+
+static int64_t figure(struct fixture *x, const char *family, const char *labels)
+{
+    return metric_value(metrics_get(x->metrics, family, labels));
+}
+
+static void the_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < job_count; i++) {
+        assert_true(strlen(jobs[i].name) < 50 && jobs[i].every_ms > 0 && jobs[i].max > 0 &&
+                    jobs[i].run_once);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(jobs[i].name, jobs[k].name);
+    }
+}
+
+static void every_job_runs_when_due(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    turn(s);
+    for (size_t i = 0; i < job_count; i++) {
+        char labels[80];
+        snprintf(labels, sizeof labels, "%s,ok", jobs[i].name);
+        check_row(figure(&x, "fenpay_job_runs_total", labels) == 1, labels);
+    }
+    turn(s); /* nothing is due */
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "settle_sweep,ok"), 1);
+    env_test_advance(&x.f.w.test, 60000);
+    turn(s);
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "settle_sweep,ok"), 2);
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "keys,ok"), 1);
+    assert_int_equal(x.flushed, 2);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+/* Two processes: the second one leaves the first one's jobs alone, until it stops or dies. */
+static void one_process_at_a_time(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    struct centre second = x.f.c;
+    struct job_context ctx = x.ctx;
+    second.process_id = 88;
+    ctx.centre = &second;
+    struct scheduler *one = scheduler_new(&x.ctx, 1), *two = scheduler_new(&ctx, 1);
+
+    turn(one);
+    int64_t runs = figure(&x, "fenpay_job_runs_total", "callbacks,ok"), local = x.flushed;
+    turn(two);
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "callbacks,ok"), runs);
+    assert_int_equal(x.flushed, local + 1); /* what is the process's own runs in each */
+    assert_int_equal(
+        ASK(&x.f.w, "SELECT count(*) FROM lease WHERE owner = 'process/4d' AND name LIKE 'job/%'"),
+        job_count - 2);
+
+    env_test_advance(&x.f.w.test, 59000);
+    turn(two);
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "callbacks,ok"), runs);
+    env_test_advance(&x.f.w.test, 11000); /* the first one is dead: its lease has run out */
+    turn(two);
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "callbacks,ok"), runs + 1);
+    assert_int_equal(ASK(&x.f.w, "SELECT fence FROM lease WHERE name = 'job/callbacks'"), 2);
+
+    env_test_advance(&x.f.w.test, 11000);
+    turn(one); /* back from the dead: not its job any more */
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "callbacks,ok"), runs + 1);
+    scheduler_stop(two); /* gives its leases up */
+    env_test_advance(&x.f.w.test, 11000);
+    turn(one);
+    assert_int_equal(figure(&x, "fenpay_job_runs_total", "callbacks,ok"), runs + 2);
+    scheduler_stop(one);
+    scheduler_free(one);
+    scheduler_free(two);
+    end(&x);
+}
+
+static void an_idle_process_writes_little(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    struct store_stats before, after;
+    turn(s);
+    store_stats(x.f.w.store, &before);
+    for (int i = 0; i < 20; i++) {
+        env_test_advance(&x.f.w.test, 1000);
+        turn(s);
+    }
+    store_stats(x.f.w.store, &after);
+    assert_true(after.batches - before.batches <= 12);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+static void from_callback_to_order_by_turns(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    struct attempt at = flow_attempt(&x.f, "A1");
+    flow_callback(&x.f, x.f.account, notice_text(x.f.w.arena, "ok", "PAID", at.pay_no, "T1", 8800));
+    assert_true(turn(s) > 0);
+    assert_int_equal(flow_order(&x.f, at.order_no).status, ORDER_PAID);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+static void keys_on_request_once_a_minute(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    turn(s);
+    int hourly = fake_channel.refreshes;
+    assert_int_equal(hourly, 2);
+    for (int i = 0; i < 10; i++)
+        scheduler_want_keys(s, x.f.account);
+    turn(s);
+    assert_int_equal(fake_channel.refreshes, hourly + 1);
+    scheduler_want_keys(s, x.f.account);
+    turn(s);
+    assert_int_equal(fake_channel.refreshes, hourly + 1);
+    env_test_advance(&x.f.w.test, 60000);
+    scheduler_want_keys(s, x.f.account);
+    turn(s);
+    assert_int_equal(fake_channel.refreshes, hourly + 2);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+static void keys_that_expire(void **state)
+{
+    (void)state;
+    const int64_t day = 86400000;
+    struct fixture x;
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    fake_channel.key_not_after_ms = WORLD_NOW_MS + 40 * day;
+    turn(s);
+    assert_int_equal(figure(&x, "fenpay_key_days_left", "fake,platform certificate AB12"), 40);
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM incident"), 0);
+    static const struct {
+        int days_left, incidents;
+    } rows[] = { { 31, 0 }, { 30, 2 }, { 29, 2 }, { 7, 4 }, { 2, 4 }, { 1, 6 }, { 0, 6 } };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t then = fake_channel.key_not_after_ms - rows[i].days_left * day;
+        env_test_advance(&x.f.w.test, then - env_now_ms(x.f.w.env));
+        turn(s);
+        assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM incident WHERE kind = 15"),
+                         rows[i].incidents);
+    }
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+SQL(wrong_winner, "UPDATE order_info SET pay_id = 5");
+SQL(no_evidence, "UPDATE payment_order SET evidence_kind = 0");
+SQL(overdrawn, "UPDATE payment_order SET refunded = paid_amount + 1");
+static enum err spoil(struct tx *tx, void *arg, struct err_info *info)
+{
+    return query_run(tx_query(tx, arg), NULL, info);
+}
+
+static void what_must_be_zero(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    x.ctx.bus = NULL; /* nobody tells the order */
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    struct attempt at = flow_attempt(&x.f, "A1");
+    flow_attempt(&x.f, "A2");
+    flow_callback(&x.f, x.f.account, notice_text(x.f.w.arena, "ok", "PAID", at.pay_no, "T1", 8800));
+    turn(s);
+    assert_int_equal(figure(&x, "fenpay_open_attempts", NULL), 1);
+    assert_int_equal(figure(&x, "fenpay_paid_unsettled", NULL), 0); /* not yet a minute */
+    assert_int_equal(figure(&x, "fenpay_outbox_backlog", NULL), 1);
+
+    struct sql *const spoiled[] = { (struct sql *)&wrong_winner, (struct sql *)&no_evidence,
+                                    (struct sql *)&overdrawn };
+    env_test_advance(&x.f.w.test, 61000);
+    turn(s); /* the sweep repairs the order */
+    assert_int_equal(flow_order(&x.f, at.order_no).status, ORDER_PAID);
+    for (size_t i = 0; i < COUNT(spoiled); i++)
+        world_run(&x.f.w, spoil, spoiled[i]);
+    env_test_advance(&x.f.w.test, 61000);
+    turn(s);
+    assert_int_equal(figure(&x, "fenpay_paid_unsettled", NULL), 0);
+    assert_int_equal(figure(&x, "fenpay_invariant_violations", "winner"), 1);
+    assert_int_equal(figure(&x, "fenpay_terminal_without_evidence", NULL), 1);
+    assert_true(figure(&x, "fenpay_invariant_violations", "overdrawn") >= 1);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+SQL(call_row, "INSERT INTO channel_call (id, slot, subject_id, account, kind, outcome, class, "
+              "http_status, took_us, create_time, update_time)"
+              " VALUES (?, 0, 0, 'fake', 1, 0, 0, 200, 0, 0, 0)");
+static enum err calls_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    int64_t *from_ms = arg;
+    for (int i = 0; i < 250; i++) {
+        struct query *q = tx_query(tx, &call_row);
+        query_int(q, number_first_id(*from_ms) + i);
+        enum err e = query_run(q, NULL, info);
+        if (e)
+            return e;
+    }
+    return ERR_OK;
+}
+
+static void old_calls_are_let_go(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    int64_t old = WORLD_NOW_MS - 31 * 86400000LL, young = WORLD_NOW_MS - 29 * 86400000LL;
+    world_run(&x.f.w, calls_rule, &old);
+    world_run(&x.f.w, calls_rule, &young);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    turn(s);
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM channel_call"), 250);
+    assert_int_equal(ASK(&x.f.w, "SELECT min(id) FROM channel_call"), number_first_id(young));
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+static void with_threads(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, true);
+    struct scheduler *s = scheduler_new(&x.ctx, 3);
+    struct err_info info = { .err = ERR_OK };
+    assert_ok(scheduler_start(s, &info));
+    while (figure(&x, "fenpay_job_runs_total", "rejects,ok") == 0 ||
+           figure(&x, "fenpay_job_runs_total", "keys,ok") == 0)
+        sched_yield();
+    int before = fake_channel.refreshes;
+    scheduler_want_keys(s, x.f.account);
+    while (fake_channel.refreshes == before)
+        sched_yield();
+    scheduler_stop(s);
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM lease WHERE until_time > 1780000000000"), 0);
+    scheduler_free(s);
+    end(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table),
+        cmocka_unit_test(every_job_runs_when_due),
+        cmocka_unit_test(one_process_at_a_time),
+        cmocka_unit_test(an_idle_process_writes_little),
+        cmocka_unit_test(from_callback_to_order_by_turns),
+        cmocka_unit_test(keys_on_request_once_a_minute),
+        cmocka_unit_test(keys_that_expire),
+        cmocka_unit_test(what_must_be_zero),
+        cmocka_unit_test(old_calls_are_let_go),
+        cmocka_unit_test(with_threads),
+    };
+    return RUN_TESTS(tests);
+}
