@@ -1,4 +1,4 @@
-/* driver.h -- what a database must be able to do: about twenty functions. The runner (tx.c) owns rules, batches, classes,
+/* driver.h -- what a database must be able to do: about twenty functions. The runner (internal.h) owns rules, batches, classes,
  * retries, wakes and outcomes; a driver owns one connection's SQL. Sized so that a second engine is a week's work.
  *
  * Threads: a connection is used by one thread at a time. Errors: ERR_EXISTS unique violation (statement undone, transaction alive),

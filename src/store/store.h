@@ -142,7 +142,7 @@ struct str col_blob(struct query *q, int column);
 /* ---- opening ---- */
 struct store_driver;
 
-/* A step of the schema; in order, append-only. The text uses the type words of schema/README. */
+/* A step of the schema; in order, append-only. The text uses the type words explained in migrate.c. */
 struct migration {
     const char *name; /* "0001-order"; NULL ends the list */
     const char *text;
