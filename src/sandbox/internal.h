@@ -220,6 +220,8 @@ struct request {
 void sandbox_handle(struct request *r);
 void answer_header(struct answer *a, const char *name, struct str value);
 void answer_set(struct answer *a, int status, const char *content_type, struct str body);
+/* Where `what` first stands in `s`; s.n: nowhere. */
+size_t text_find(struct str s, const char *what);
 /* Decoded; STR_NONE when absent or broken. */
 struct str request_query(struct request *r, const char *key);
 

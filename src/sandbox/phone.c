@@ -47,9 +47,7 @@ static const char style[] =
 static const struct words *words_for(const struct request *r)
 {
     struct str asked = http_header_get(&r->headers, "Accept-Language", NULL);
-    const char *zh = asked.n ? memmem(asked.p, asked.n, "zh", 2) : NULL;
-    const char *en = asked.n ? memmem(asked.p, asked.n, "en", 2) : NULL;
-    return zh && (!en || zh < en) ? &chinese : &english;
+    return text_find(asked, "zh") < text_find(asked, "en") ? &chinese : &english;
 }
 
 static void add_text(struct buf *b, struct str text)

@@ -60,8 +60,8 @@ static bool check_plain_headers(struct request *r)
 {
     struct str agent = http_header_get(&r->headers, "User-Agent", NULL);
     struct str accept = http_header_get(&r->headers, "Accept", NULL);
-    bool json = accept.n && (memmem(accept.p, accept.n, "application/json", 16) ||
-                             memmem(accept.p, accept.n, "*/*", 3));
+    bool json =
+        text_find(accept, "application/json") < accept.n || text_find(accept, "*/*") < accept.n;
     if (!agent.n || !json)
         return wechat_refuse(r, 400, "INVALID_REQUEST", "Http头缺少Accept或User-Agent");
     struct str type = http_header_get(&r->headers, "Content-Type", NULL);

@@ -21,6 +21,14 @@ void answer_set(struct answer *a, int status, const char *content_type, struct s
     a->body = body;
 }
 
+size_t text_find(struct str s, const char *what)
+{
+    size_t at = 0;
+    while (at < s.n && !str_starts(str_sub(s, at, s.n), str_of(what)))
+        at++;
+    return at;
+}
+
 struct str request_query(struct request *r, const char *key)
 {
     struct str rest = r->query;

@@ -489,10 +489,8 @@ static const struct wechat_route *find_route(struct request *r, struct str *ret_
 static struct str claimed_mchid(const struct request *r)
 {
     struct str header = http_header_get(&r->headers, "Authorization", NULL);
-    const char *at = header.n ? memmem(header.p, header.n, "mchid=\"", 7) : NULL;
-    if (!at)
-        return STR_NONE;
-    struct str rest = str_sub(header, (size_t)(at - header.p) + 7, header.n);
+    struct str rest = str_sub(header, text_find(header, "mchid=\""), header.n);
+    str_cut(&rest, '"');
     return str_cut(&rest, '"');
 }
 
