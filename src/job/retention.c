@@ -1,5 +1,5 @@
 /* retention.c -- lets go of what is kept for days only. */
-#include "core/retention/retention.h"
+#include "core/call/call.h"
 #include "job/jobs.h"
 
 #define CALLS_KEPT_MS (30LL * 24 * 60 * 60 * 1000)
@@ -11,7 +11,7 @@ struct calls {
 static enum err calls_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct calls *c = arg;
-    return retention_calls(tx, c->before_ms, &c->n, info);
+    return calls_retire(tx, c->before_ms, &c->n, info);
 }
 
 enum err job_retention(struct job_context *ctx, size_t max, size_t *ret_done, struct err_info *info)
@@ -32,7 +32,7 @@ enum err job_retention(struct job_context *ctx, size_t max, size_t *ret_done, st
         if (store_run(c->store, &job, info) != STORE_COMMITTED)
             return ERR_BUSY;
         n += (size_t)calls.n;
-    } while (calls.n == RETENTION_ROWS && n < max);
+    } while (calls.n == CALLS_RETIRE_ROWS && n < max);
     *ret_done = n;
     return ERR_OK;
 }

@@ -34,6 +34,11 @@ struct call_row {
 enum err calls_of(struct tx *tx, int64_t subject_id, struct call_row *ret, size_t max,
                   size_t *ret_n, struct err_info *info);
 
+/* Lets go of up to CALLS_RETIRE_ROWS of the oldest calls made before that time (a rule may cost 5 ms
+ * of the writer: systems.md F14); *ret_n: how many went. */
+#define CALLS_RETIRE_ROWS 100
+enum err calls_retire(struct tx *tx, int64_t before_ms, int64_t *ret_n, struct err_info *info);
+
 const char *call_kind_name(enum call_kind kind);          /* "prepay" */
 const char *channel_outcome_name(enum channel_outcome o); /* "refused" */
 const char *channel_class_name(enum channel_class class); /* "account"; "" for none */

@@ -78,3 +78,28 @@ enum err calls_of(struct tx *tx, int64_t subject_id, struct call_row *ret, size_
     *ret_n = n;
     return ERR_OK;
 }
+
+/* ---- retention: by rising id, which carries its time, so that no index on times is needed ---- */
+
+SQL(calls_bound, "SELECT id FROM channel_call ORDER BY id LIMIT 1 OFFSET ?");
+SQL(calls_delete, "DELETE FROM channel_call WHERE id < ? AND id <= ?");
+
+enum err calls_retire(struct tx *tx, int64_t before_ms, int64_t *ret_n, struct err_info *info)
+{
+    struct query *q = tx_query(tx, &calls_bound);
+    int64_t bound = INT64_MAX; /* fewer than a rule's worth are left */
+    bool row;
+
+    query_int(q, CALLS_RETIRE_ROWS - 1);
+    enum err e = query_next(q, &row, info);
+    if (e)
+        return e;
+    if (row) {
+        bound = col_int(q, 0);
+        query_end(q);
+    }
+    q = tx_query(tx, &calls_delete);
+    query_int(q, number_first_id(before_ms));
+    query_int(q, bound);
+    return query_run(q, ret_n, info);
+}
