@@ -297,7 +297,7 @@ static void add_copies(struct sandbox *s, struct delivery *d)
 
 /* One sending as the faults of this moment make it. */
 struct sending {
-    bool lose, bad_signature, probe;
+    bool lose, bad_signature, probe, is_unsigned;
     struct str body, url, serial;
     struct rsa_key *key;
     struct transport *carrier;
@@ -317,6 +317,7 @@ static struct sending prepare(struct sandbox *s, struct delivery *d, struct aren
     x.lose = faults_hit(f, FAULT_CALLBACK_LOSE, call, mchid, NULL);
     x.bad_signature = faults_hit(f, FAULT_CALLBACK_BAD_SIGNATURE, call, mchid, NULL);
     x.probe = faults_hit(f, FAULT_CALLBACK_PROBE, call, mchid, NULL);
+    x.is_unsigned = faults_hit(f, FAULT_CALLBACK_UNSIGNED, call, mchid, NULL);
     bool corrupt = faults_hit(f, FAULT_CALLBACK_CORRUPT, call, mchid, NULL);
     bool other_amount = faults_hit(f, FAULT_CALLBACK_WRONG_AMOUNT, call, mchid, &rule);
     if (other_amount)
@@ -348,17 +349,18 @@ static bool send_one(struct sandbox *s, const struct sending *x, struct arena *a
         { STR("Content-Type"), STR("application/json") },
         { STR("Accept"), STR("*/*") },
         { STR("User-Agent"), STR("Mozilla/4.0") },
+        { STR("Request-ID"), sandbox_random_text(s, a, 32) },
         { STR("Wechatpay-Nonce"), nonce },
         { STR("Wechatpay-Serial"), x->serial },
         { STR("Wechatpay-Signature"), signature },
         { STR("Wechatpay-Signature-Type"), STR("WECHATPAY2-SHA256-RSA2048") },
         { STR("Wechatpay-Timestamp"), timestamp },
-        { STR("Request-ID"), sandbox_random_text(s, a, 32) },
     };
+    const size_t all = sizeof headers / sizeof headers[0], plain = 4;
     struct http_call call = {
         .method = "POST",
         .url = x->url,
-        .headers = { headers, sizeof headers / sizeof headers[0] },
+        .headers = { headers, x->is_unsigned ? plain : all },
         .body = x->body,
         .connect_ms = ANSWER_MS,
         .total_ms = ANSWER_MS,

@@ -35,6 +35,7 @@ static const struct {
     [FAULT_REFUND_STUCK] = { "REFUND_STUCK", true },
     [FAULT_REFUND_CLOSED] = { "REFUND_CLOSED", true },
     [FAULT_REFUND_ABNORMAL] = { "REFUND_ABNORMAL", true },
+    [FAULT_CALLBACK_UNSIGNED] = { "CALLBACK_UNSIGNED", true },
 };
 _Static_assert(sizeof(known) / sizeof(known[0]) == SANDBOX_FAULTS, "every fault has a name");
 

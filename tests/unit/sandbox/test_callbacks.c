@@ -208,6 +208,16 @@ static void probed(void **state)
     next_is_right();
 }
 
+static void without_signature_headers(void **state)
+{
+    (void)state;
+    box.answer = 401;
+    assert_int_equal(under((struct sandbox_fault_rule) { .fault = FAULT_CALLBACK_UNSIGNED }), 1);
+    for (size_t i = 0; i < box.got[0].headers.count; i++)
+        assert_false(str_starts(box.got[0].headers.items[i].name, STR("Wechatpay-")));
+    next_is_right();
+}
+
 static void corrupted_but_rightly_signed(void **state)
 {
     (void)state;
@@ -369,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(in_another_order, begin, end),
         cmocka_unit_test_setup_teardown(badly_signed, begin, end),
         cmocka_unit_test_setup_teardown(probed, begin, end),
+        cmocka_unit_test_setup_teardown(without_signature_headers, begin, end),
         cmocka_unit_test_setup_teardown(corrupted_but_rightly_signed, begin, end),
         cmocka_unit_test_setup_teardown(lying_about_the_amount, begin, end),
         cmocka_unit_test_setup_teardown(lying_about_the_merchant, begin, end),
