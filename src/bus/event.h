@@ -24,20 +24,21 @@ enum event_type {
 #define EVENT_BIT(type) (1u << (type))
 
 const char *event_type_name(enum event_type type); /* "payment.success" */
-enum err    event_type_parse(struct str name, enum event_type *ret);
+enum err event_type_parse(struct str name, enum event_type *ret);
 
 struct event {
-    struct number   no; /* set by outbox_emit */
+    struct number no; /* set by outbox_emit */
     enum event_type type;
-    struct number   subject;
-    int64_t         sequence; /* the subject's version after the move */
-    int64_t         caller;
-    struct str      data; /* a JSON object */
-    struct str      trace_id;
-    int64_t         time_ms;
+    struct number subject;
+    int64_t sequence; /* the subject's version after the move */
+    int64_t caller;
+    struct str data; /* a JSON object */
+    struct str trace_id;
+    int64_t time_ms;
 };
 
-/* In a rule: writes the outbox row and its pending row, asks for WAKE_BUS after the commit. Takes one id of the tx. */
+/* In a rule: writes the outbox row and its pending row, asks for WAKE_BUS after the commit. Takes
+ * one id of the tx. */
 enum err outbox_emit(struct tx *tx, struct event *event, struct err_info *info);
 
 /* The event as CloudEvents 1.0 JSON; `source` is the installation's name. */

@@ -4,10 +4,12 @@
 
 #include "bus/bus.h"
 
-/* payment.success: settles the order; payment.failed, payment.closed: PAYING -> PAY_FAILED if no attempt is left. */
+/* payment.success: settles the order; payment.failed, payment.closed: PAYING -> PAY_FAILED if no
+ * attempt is left. */
 extern const struct consumer order_consumer;
 
 /* For bus_options.on_dead: opens DELIVERY_DEAD. */
-enum err consumer_on_dead(struct tx *tx, const struct event *event, struct str target, struct str error, void *ctx, struct err_info *info);
+enum err consumer_on_dead(struct tx *tx, const struct event *event, struct str target,
+                          struct str error, void *ctx, struct err_info *info);
 
 #endif

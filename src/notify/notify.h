@@ -1,4 +1,5 @@
-/* notify.h -- the listener for channels' callbacks: POST /notify/{account}. Never blocks; see notify.c for the way of one callback. */
+/* notify.h -- the listener for channels' callbacks: POST /notify/{account}. Never blocks; see
+ * notify.c for the way of one callback. */
 #ifndef FENPAY_NOTIFY_H
 #define FENPAY_NOTIFY_H
 
@@ -8,7 +9,7 @@
 struct notify_service;
 
 struct notify_service *notify_new(struct centre *centre);
-void                   notify_free(struct notify_service *s);
+void notify_free(struct notify_service *s);
 extern const struct http_route notify_routes[];
 /* Job step: writes the ring's samples of rejected deliveries to callback_reject (bounded). */
 enum err notify_flush_rejects(struct notify_service *s, struct err_info *info);

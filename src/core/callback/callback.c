@@ -213,9 +213,15 @@ static enum err take(struct tx *tx, struct callback_input *in, struct callback_s
         return e;
     }
 
-    in->repeated = true;
     if ((e = callback_sql_find(tx, in, ret_row, info)))
         return e;
+    if (ret_row->row.no.id ==
+        id) { /* our own row: this rule has run before, and its answer got lost */
+        in->result = ret_row->row.result;
+        *ret_id = 0;
+        return ERR_OK;
+    }
+    in->repeated = true;
     if (is_done(ret_row->row.result)) {
         in->duplicate = true;
         in->result = ret_row->row.result;

@@ -31,7 +31,8 @@ struct callback_input {
     struct str reason; /* static text */
 };
 
-/* Fills subject (and so the slot) from the notice, and sees to it that every text fits its column. */
+/* Fills subject (and so the slot) from the notice, and sees to it that every text fits its column.
+ */
 void callback_prepare(struct callback_input *in, struct arena *a);
 
 enum err callback_rule(struct tx *tx, void *input, struct err_info *info);

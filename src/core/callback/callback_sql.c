@@ -94,7 +94,7 @@ static struct callback_row row_from(struct query *q)
 }
 
 SQL(callback_load, "SELECT " ROW_COLUMNS ", subject_id, next_retry_time, event_key, body, headers, "
-                                         "trace_id FROM callback_log WHERE id = ?");
+                   "trace_id FROM callback_log WHERE id = ?");
 
 enum err callback_sql_load(struct tx *tx, int64_t id, struct callback_stored *ret,
                            struct err_info *info)

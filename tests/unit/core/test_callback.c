@@ -184,6 +184,36 @@ static void a_success_is_contradicted(void **state)
     flow_world_close(&f);
 }
 
+/* A COMMIT whose answer got lost: the store runs the same rule with the same ids again. */
+static void the_same_rule_twice(void **state)
+{
+    (void)state;
+    static const char *const words[] = { "PAID", "SHUT", "REFUND" };
+    struct flow_world f;
+    flow_world_open(&f, false);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct attempt at = flow_attempt(&f, words[i]);
+        struct callback_input in = flow_input(
+            &f, f.account, notice_text(f.w.arena, "ok", words[i], at.pay_no, words[i], 8800));
+        struct store_job job;
+        enum handle_result first;
+        store_job_init(&job, f.w.env, f.w.mint, CALLBACK_IDS);
+        job.name = "callback";
+        job.rule = callback_rule;
+        job.arg = &in;
+        assert_int_equal(store_run(f.w.store, &job, NULL), STORE_COMMITTED);
+        first = in.result;
+        env_test_advance(&f.w.test, 1000);
+        assert_int_equal(store_run(f.w.store, &job, NULL), STORE_COMMITTED);
+        assert_int_equal(in.result, first);
+        assert_false(in.duplicate || in.repeated);
+    }
+    assert_int_equal(ASK(&f.w, "SELECT sum(callback_count) FROM callback_log"), COUNT(words));
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM callback_due"), 1);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM outbox"), 2);
+    flow_world_close(&f);
+}
+
 /* ---- our own rule fails ---- */
 
 static enum err broken_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -409,6 +439,7 @@ int main(void)
         cmocka_unit_test(another_account),
         cmocka_unit_test(two_transactions_clash),
         cmocka_unit_test(a_success_is_contradicted),
+        cmocka_unit_test(the_same_rule_twice),
         cmocka_unit_test(our_bug_keeps_the_bytes),
         cmocka_unit_test(keeping_does_not_undo),
         cmocka_unit_test(undecryptable_is_kept_and_read_later),

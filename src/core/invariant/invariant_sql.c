@@ -1,5 +1,5 @@
-/* invariant.c -- the counting statements. Status numbers stand in the SQL as they are persisted;
- * the asserts tie them to their names. */
+/* invariant_sql.c -- the counting statements. Status numbers stand in the SQL as they are
+ * persisted; the asserts tie them to their names. */
 #include "core/invariant/invariant.h"
 
 #include "core/order/order.h"
