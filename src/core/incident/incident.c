@@ -1,8 +1,7 @@
 /* incident.c -- opening an incident, or counting that it happened once more.
  *
  * One row per (kind, subject, discriminator) and one event, however often the same thing is
- * reported. A count may be one too high after a lost COMMIT answer; it tells a person how loud
- * something is and decides nothing. */
+ * reported. A report is known by its transaction's id, so one that runs twice counts once. */
 #include "core/incident/incident.h"
 
 #include "base/buf.h"
@@ -124,11 +123,16 @@ enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret
     int64_t existing;
     if ((e = incident_sql_id(tx, &in, &existing, info)))
         return e;
-    if (existing != id && (e = incident_sql_count(tx, existing, info)))
+    if (existing != id && (e = incident_sql_count(tx, existing, id, info)))
         return e;
     if (ret_opened)
         *ret_opened = existing == id;
     return ERR_OK;
+}
+
+enum err incident_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
+{
+    return incident_sql_has(tx, id, ret, info);
 }
 
 enum err incident_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit,

@@ -42,6 +42,9 @@ struct incident {
 enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret_opened,
                        struct err_info *info);
 
+/* Is there an incident of that id? For rules that must know whether they ran before. */
+enum err incident_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info);
+
 struct incident_row {
     struct number no;
     enum incident_kind kind;

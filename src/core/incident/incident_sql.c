@@ -1,15 +1,17 @@
 /* incident_sql.c -- the statements of the table incident. */
 #include "core/incident/incident_sql.h"
 
-SQL(incident_insert, "INSERT INTO incident (id, slot, kind, subject_kind, subject_id, "
-                     "discriminator, caller, state, policy, count, detail,"
-                     " resolution, who, evidence_ref, last_seen, version, create_time, update_time)"
-                     " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1, ?, 0, NULL, 0, ?, 1, ?, ?)");
+SQL(incident_insert,
+    "INSERT INTO incident (id, slot, kind, subject_kind, subject_id, discriminator, caller, state,"
+    " policy, count, last_report, detail, resolution, who, evidence_ref, last_seen, version,"
+    " create_time, update_time)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1, ?, ?, 0, NULL, 0, ?, 1, ?, ?)");
 
 SQL(incident_id, "SELECT id FROM incident WHERE subject_id = ? AND kind = ? AND discriminator = ?");
 
-SQL(incident_count_up, "UPDATE incident SET count = count + 1, last_seen = ?, version = version + "
-                       "1, update_time = ? WHERE id = ?");
+SQL(incident_count_up,
+    "UPDATE incident SET count = count + 1, last_report = ?, last_seen = ?, version = version + 1,"
+    " update_time = ? WHERE id = ? AND last_report <> ?");
 
 #define ROW                                                                                        \
     "id, slot, kind, subject_kind, subject_id, discriminator, detail, who, state, policy, count, " \
@@ -38,6 +40,7 @@ enum err incident_sql_insert(struct tx *tx, struct number no, const struct incid
     query_text(q, incident->discriminator);
     query_int(q, incident->caller);
     query_int(q, (int64_t)incident->policy);
+    query_int(q, no.id);
     query_text(q, incident->detail);
     query_int(q, now);
     query_int(q, now);
@@ -64,13 +67,15 @@ enum err incident_sql_id(struct tx *tx, const struct incident *incident, int64_t
     return ERR_OK;
 }
 
-enum err incident_sql_count(struct tx *tx, int64_t id, struct err_info *info)
+enum err incident_sql_count(struct tx *tx, int64_t id, int64_t report, struct err_info *info)
 {
     struct query *q = tx_query(tx, &incident_count_up);
 
+    query_int(q, report);
     query_int(q, tx_now_ms(tx));
     query_int(q, tx_now_ms(tx));
     query_int(q, id);
+    query_int(q, report);
     return query_run(q, NULL, info);
 }
 
@@ -131,4 +136,17 @@ enum err incident_sql_of(struct tx *tx, int64_t subject_id, struct incident_row 
     query_int(q, subject_id);
     query_int(q, (int64_t)max);
     return rows(q, ret, max, ret_n, info);
+}
+
+SQL(incident_row_known, "SELECT 1 FROM incident WHERE id = ?");
+
+enum err incident_sql_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
+{
+    struct query *q = tx_query(tx, &incident_row_known);
+
+    query_int(q, id);
+    enum err e = query_next(q, ret, info);
+    if (!e && *ret)
+        query_end(q);
+    return e;
 }

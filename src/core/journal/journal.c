@@ -105,6 +105,11 @@ enum err journal_next(struct tx *tx, struct number subject, const struct journal
     return ERR_OK;
 }
 
+enum err journal_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
+{
+    return journal_sql_has(tx, id, ret, info);
+}
+
 enum err journal_insert(struct tx *tx, const struct journal_row *row, struct err_info *info)
 {
     return journal_sql_insert(tx, row, info);

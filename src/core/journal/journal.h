@@ -52,6 +52,8 @@ enum err journal_next(struct tx *tx, struct number subject, const struct journal
                       int from, int to, enum journal_cause cause, const struct evidence *evidence,
                       struct str trace_id, struct str note, struct journal_row *ret,
                       struct journal_head *ret_head, struct err_info *info);
+/* Is there a row of that id? For rules that must know whether they ran before. */
+enum err journal_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info);
 enum err journal_insert(struct tx *tx, const struct journal_row *row, struct err_info *info);
 
 /* Hash of a row: SHA-256 over its fields, each as decimal or text followed by 0x1f, in the order of

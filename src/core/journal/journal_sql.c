@@ -71,3 +71,16 @@ enum err journal_sql_load(struct tx *tx, int64_t id, struct journal_row *ret, st
     query_end(q);
     return ERR_OK;
 }
+
+SQL(journal_row_known, "SELECT 1 FROM state_journal WHERE id = ?");
+
+enum err journal_sql_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
+{
+    struct query *q = tx_query(tx, &journal_row_known);
+
+    query_int(q, id);
+    enum err e = query_next(q, ret, info);
+    if (!e && *ret)
+        query_end(q);
+    return e;
+}

@@ -11,5 +11,6 @@
 enum err journal_sql_insert(struct tx *tx, const struct journal_row *row, struct err_info *info);
 enum err journal_sql_load(struct tx *tx, int64_t id, struct journal_row *ret,
                           struct err_info *info);
+enum err journal_sql_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info);
 
 #endif

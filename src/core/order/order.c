@@ -262,6 +262,40 @@ static enum err win(struct tx *tx, struct order *o, struct payment *p,
     return e;
 }
 
+/* Did this very transaction settle before (its COMMIT answer got lost)? Then its ids are in use, by
+ * the move of an order or by an incident, and a success that has appeared since must wait for
+ * another transaction. The ids count up by one; this takes the one before those that would be used.
+ */
+static enum err settled_before(struct tx *tx, bool *ret_before, struct err_info *info)
+{
+    int64_t id = tx_new_id(tx);
+    if (id == 0)
+        return err_internal(info, "the transaction is out of ids for settling");
+    enum err e = journal_has(tx, id + 1, ret_before, info);
+    if (!e && !*ret_before)
+        e = incident_has(tx, id + 1, ret_before, info);
+    return e;
+}
+
+/* *ret_applied: this one used the ids, so the others wait for the next call: the first that applies
+ * decides the order. */
+static enum err apply_success(struct tx *tx, struct order *o, const struct payment_brief *briefs,
+                              size_t n, int64_t pay_id, bool *ret_applied, struct err_info *info)
+{
+    struct payment p;
+    bool before;
+    enum err e = payment_load(tx, pay_id, &p, info);
+
+    if (e)
+        return e;
+    if (!money_eq(p.paid_amount, o->pay_amount))
+        return payment_set_settled(tx, &p, SETTLED_ASIDE, info);
+    *ret_applied = true;
+    if ((e = settled_before(tx, &before, info)) || before)
+        return e;
+    return is_open(o->status) ? win(tx, o, &p, briefs, n, info) : surplus(tx, o, &p, info);
+}
+
 enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct err_info *info)
 {
     struct order o;
@@ -273,24 +307,11 @@ enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct
     if (e)
         return e;
 
-    /* One success a call uses ids, the others wait for the next (the sweep): the first that applies
-     * decides the order. */
     bool applied = false;
-    for (size_t i = 0; i < n && !applied; i++) {
-        if (briefs[i].status != PAYMENT_SUCCESS || briefs[i].settled != SETTLED_NO)
-            continue;
-        struct payment p;
-        if ((e = payment_load(tx, briefs[i].id, &p, info)))
+    for (size_t i = 0; i < n && !applied; i++)
+        if (briefs[i].status == PAYMENT_SUCCESS && briefs[i].settled == SETTLED_NO &&
+            (e = apply_success(tx, &o, briefs, n, briefs[i].id, &applied, info)))
             return e;
-        if (!money_eq(p.paid_amount, o.pay_amount)) {
-            e = payment_set_settled(tx, &p, SETTLED_ASIDE, info);
-        } else {
-            e = is_open(o.status) ? win(tx, &o, &p, briefs, n, info) : surplus(tx, &o, &p, info);
-            applied = true;
-        }
-        if (e)
-            return e;
-    }
     *ret = o;
     return ERR_OK;
 }

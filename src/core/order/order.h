@@ -105,9 +105,9 @@ enum err order_load_items(struct tx *tx, struct order *o, struct err_info *info)
 
 /* Applies every SUCCESS payment of the order whose `settled` is 0: the first wins (order PAID,
  * pay_no, other open attempts close_requested), a later one is PAID_TWICE, one on a CANCELLED order
- * PAID_AFTER_CLOSE (incident, settled 2). Idempotent. `order` is the row as it is afterwards. Takes
- * up to ORDER_SETTLE_IDS ids for one success; successes beyond the tx's ids are left for the next
- * call (the sweep). */
+ * PAID_AFTER_CLOSE (incident, settled 2). Idempotent. `order` is the row as it is afterwards. One
+ * success a call, so that it takes at most ORDER_SETTLE_IDS ids; another one waits for the next
+ * call (its own event, the due job, the sweep). */
 #define ORDER_SETTLE_IDS 4
 enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct err_info *info);
 

@@ -31,6 +31,7 @@ CREATE TABLE incident (
     state         {int} NOT NULL,                -- 0 open, 1 resolved
     policy        {int} NOT NULL,
     count         {int} NOT NULL,
+    last_report   {no} NOT NULL,                 -- which report was counted last: one that runs twice counts once
     detail        {text(512)},
     resolution    {int} NOT NULL,
     who           {text(64)},

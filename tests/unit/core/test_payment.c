@@ -321,7 +321,7 @@ static void the_printed_table(void **state)
         b.p, "| PAID, unequal | quarantine | quarantine | incident | quarantine | quarantine |"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cell),
@@ -336,5 +336,5 @@ int main(void)
         cmocka_unit_test(the_open_place),
         cmocka_unit_test(the_printed_table),
     };
-    return RUN_TESTS(tests);
+    return RUN_CORE_TESTS(tests);
 }

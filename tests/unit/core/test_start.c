@@ -699,7 +699,7 @@ static void quarantine_stops_new_attempts(void **state)
     core_check(&w);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stored_and_sent),
@@ -731,5 +731,5 @@ int main(void)
         cmocka_unit_test(an_order_made_on_the_way),
         cmocka_unit_test(quarantine_stops_new_attempts),
     };
-    return RUN_TESTS(tests);
+    return RUN_CORE_TESTS(tests);
 }
