@@ -34,6 +34,7 @@ void http_drop(struct http_request *req)
 {
     assert(!req->answered && req->phase != REQUEST_WORKING);
     req->cut = true;
+    conn_tear(req->conn);
 }
 
 static void add_header(struct http_request *req, struct MHD_Response *response, const char *name,

@@ -25,6 +25,11 @@ static void say(struct http_server *s, int fd, const char *text)
         (void)!send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+void conn_tear(struct conn *c)
+{
+    say(c->loop->server, c->fd, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+}
+
 void conn_move(struct conn *c, enum conn_state state, int64_t now_us)
 {
     list_remove(&c->node);

@@ -101,8 +101,9 @@ typedef void http_finish(struct http_request *req, void *arg);
 void http_finish_later(struct http_request *req, http_finish *fn, void *arg);
 /* A deadline for a suspended request: `fn` runs as above at that time unless the request was answered before. */
 void http_deadline(struct http_request *req, int64_t in_ms, http_finish *fn, void *arg);
-/* Instead of an answer: cuts the connection, so that the caller never learns what happened (fault injection). Where http_answer may be called on
- * the request's polling thread: in a non-blocking handler, in a finish function, in a deadline. */
+/* Instead of an answer: half of one, then the connection is cut, so that the caller cannot know what happened (fault injection). Without a byte a
+ * client that kept the connection may silently send the request again. Where http_answer may be called on the request's polling thread: in a
+ * non-blocking handler, in a finish function, in a deadline. */
 void http_drop(struct http_request *req);
 /* Runs on the polling thread after the request has been answered or dropped (`answered` false), before its arena ends. */
 void http_on_done(struct http_request *req, void (*fn)(struct http_request *req, bool answered, void *arg), void *arg);

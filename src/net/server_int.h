@@ -170,6 +170,7 @@ void    conn_accept(struct loop *l);
 void    conn_closed(struct conn *c); /* the library is done with it */
 void    conn_move(struct conn *c, enum conn_state state, int64_t now_us);
 int64_t conn_sweep(struct loop *l);      /* cuts what is overdue; returns when it must run next, INT64_MAX: never */
+void    conn_tear(struct conn *c); /* half an answer, before the connection is cut */
 void    conn_cut_all(struct loop *l, enum conn_state state); /* we are closing */
 
 struct peers *peers_new(unsigned max);

@@ -39,7 +39,7 @@ static const char style[] =
     ".amount{font-size:1.8rem;font-weight:600;margin:0}"
     ".no{font:.8rem ui-monospace,monospace;opacity:.7;word-break:break-all;margin:.25rem 0}"
     "svg{display:block;width:11rem;margin:.75rem auto;background:#fff;border-radius:.5rem}"
-    "button{width:100%;min-height:3rem;border:0;border-radius:.5rem;background:#07c160;color:#fff;"
+    "button{width:100%;min-height:3rem;border:0;border-radius:.5rem;background:#067a3d;color:#fff;"
     "font:inherit;font-weight:600}"
     "button:focus-visible{outline:3px solid #0a84ff}"
     "a{color:inherit}";

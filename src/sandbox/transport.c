@@ -1,7 +1,7 @@
 /* transport.c -- one handler behind two carriers: the HTTP routes, and a transport that answers in
  * process.
  *
- * An answer that never comes is a cut connection over HTTP, and HTTP_UNKNOWN in process. A call
+ * An answer that never comes is a torn one over HTTP, and HTTP_UNKNOWN in process. A call
  * that never arrived is HTTP_NOT_SENT in process; over HTTP the best that can be done is to cut it
  * with nothing done. */
 #include "sandbox/internal.h"

@@ -188,8 +188,7 @@ static inline struct http_reply exchange_call(const struct merchant_call *c)
     struct http_call call = { .method = c->method,
                               .url = text(STR_FMT STR_FMT, STR_ARG(base_url), STR_ARG(c->target)),
                               .headers = { h, n },
-                              .body = c->body,
-                              .fresh_connection = true };
+                              .body = c->body };
     struct http_reply reply;
     transport_exchange(carrier ? carrier : sandbox_transport(sandbox), &world.env, &call, arena,
                        &reply);

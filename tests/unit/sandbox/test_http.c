@@ -50,9 +50,12 @@ static void the_same_as_in_process(void **state)
     assert_int_equal(r.body.n, 0);
 }
 
+/* On a connection that is kept: libcurl re-sends by itself what a kept one swallowed without a
+ * byte, and the test would see the second answer. */
 static void answers_that_never_come(void **state)
 {
     (void)state;
+    assert_answer(prepay("HTTP000000", 100), 200, NULL);
     fault((struct sandbox_fault_rule) { .fault = FAULT_ANSWER_LOST, .times = 1 });
     assert_int_equal(prepay("HTTP000001", 100).outcome, HTTP_UNKNOWN);
     assert_int_equal(trade("HTTP000001").prepays, 1);
