@@ -253,6 +253,10 @@ bool wechat_number(struct wechat_call *c, const struct json *object, const char 
                    bool required, int64_t *ret);
 bool wechat_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret);
 bool wechat_is_number(struct str s, size_t min, size_t max, const char *extra);
+void wechat_prepay(struct wechat_call *c);
+void wechat_query(struct wechat_call *c);
+void wechat_query_id(struct wechat_call *c);
+void wechat_close(struct wechat_call *c);
 void wechat_refund_create(struct wechat_call *c);
 void wechat_refund_query(struct wechat_call *c);
 

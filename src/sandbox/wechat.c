@@ -1,5 +1,5 @@
-/* wechat.c -- WeChat Pay v3 as a merchant meets it: prepay, query, close and certificates; refunds
- * are in wechat_refund.c.
+/* wechat.c -- WeChat Pay v3 as a merchant meets it: the way of a call from its bytes to a signed
+ * answer; trades are in wechat_trade.c, refunds in wechat_refund.c.
  *
  * A request goes through the table of calls, the faults, the Authorization check, its handler, and,
  * when the answer is 2xx, the signature. Refusals carry no signature; those of transactions no
@@ -10,9 +10,6 @@
 
 #include "base/clock.h"
 #include "crypto/aead.h"
-
-#define EXPIRES_LEAST_MS MINUTE_MS
-#define EXPIRES_MS       (7 * DAY_MS)
 
 /* ---- refusing ---- */
 
@@ -114,273 +111,6 @@ bool wechat_is_number(struct str s, size_t min, size_t max, const char *extra)
     return true;
 }
 
-/* ---- prepay ---- */
-
-static bool read_payer(struct wechat_call *c, struct trade *t)
-{
-    const struct json *payer = json_get(c->body, "payer"), *scene = json_get(c->body, "scene_info");
-    struct str ignored;
-    if (!wechat_text(c, payer, "/payer/openid", 1, 128, t->product == PRODUCT_JSAPI, &t->openid) ||
-        !wechat_text(c, scene, "/scene_info/device_id", 0, 32, false, &t->device_id))
-        return false;
-    if (t->product != PRODUCT_H5 && !scene)
-        return true;
-    return wechat_text(c, scene, "/scene_info/payer_client_ip", 1, 45, true, &ignored) &&
-           (t->product != PRODUCT_H5 ||
-            wechat_text(c, json_get(scene, "h5_info"), "/scene_info/h5_info/type", 1, 32, true,
-                        &ignored));
-}
-
-static bool read_expiry(struct wechat_call *c, struct trade *t)
-{
-    struct str text = STR_NONE;
-    int64_t given_ms;
-    t->expire_ms = t->created_ms + EXPIRES_MS;
-    if (!wechat_text(c, c->body, "/time_expire", 1, 64, false, &text))
-        return false;
-    if (!text.p)
-        return true;
-    if (clock_parse_rfc3339(text, &given_ms))
-        return wechat_refuse_field(c->r, "/time_expire", text,
-                                   "格式应为YYYY-MM-DDTHH:mm:ss+TIMEZONE");
-    if (given_ms > t->expire_ms)
-        return wechat_refuse_field(c->r, "/time_expire", text, "不能晚于下单后7天");
-    t->expire_ms =
-        given_ms < t->created_ms + EXPIRES_LEAST_MS ? t->created_ms + EXPIRES_LEAST_MS : given_ms;
-    return true;
-}
-
-static bool read_prepay(struct wechat_call *c, struct trade *t)
-{
-    struct str appid, mchid, currency = STR("CNY");
-    const struct json *amount = json_get(c->body, "amount");
-    if (!wechat_text(c, c->body, "/appid", 1, 32, true, &appid) ||
-        !wechat_text(c, c->body, "/mchid", 1, 32, true, &mchid) ||
-        !wechat_text(c, c->body, "/description", 1, 127, true, &t->description) ||
-        !wechat_text(c, c->body, "/out_trade_no", 6, 32, true, &t->out_trade_no) ||
-        !wechat_text(c, c->body, "/attach", 0, 128, false, &t->attach) ||
-        !wechat_notify_url(c, 255, true, &t->notify_url) ||
-        !wechat_number(c, amount, "/amount/total", 1, true, &t->total_fen) ||
-        !wechat_text(c, amount, "/amount/currency", 1, 16, false, &currency) || !read_payer(c, t) ||
-        !read_expiry(c, t))
-        return false;
-    if (!wechat_is_number(t->out_trade_no, 6, 32, "_-|*"))
-        return wechat_refuse_field(c->r, "/out_trade_no", t->out_trade_no,
-                                   "只能是数字、大小写字母_-|*");
-    if (!str_eq(currency, STR("CNY")))
-        return wechat_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
-    if (!str_eq(mchid, c->account->mchid))
-        return wechat_refuse(c->r, 400, "PARAM_ERROR",
-                             "http header中的mchid与post payload中的mchid不匹配");
-    if (!str_eq(appid, c->account->appid))
-        return wechat_refuse(c->r, 400, "APPID_MCHID_NOT_MATCH", "appid和mch_id不匹配");
-    return true;
-}
-
-/* The trade that this call made or repeated; NULL: refused. Lock held. */
-static struct trade *open_trade(struct wechat_call *c, const struct trade *like)
-{
-    struct trade *t = books_trade(&c->s->books, c->account, like->out_trade_no);
-    if (!t)
-        t = books_add_trade(&c->s->books, like);
-    trade_age(t, like->created_ms);
-    bool refused = true;
-    switch (t->state) {
-    case TRADE_NOTPAY:
-        refused = memcmp(&t->request, &like->request, sizeof t->request) != 0;
-        if (refused)
-            wechat_refuse(c->r, 403, "OUT_TRADE_NO_USED", "商户订单号重复");
-        break;
-    case TRADE_SUCCESS:
-    case TRADE_REFUND:
-        wechat_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
-        break;
-    case TRADE_CLOSED:
-        wechat_refuse(c->r, 400, "ORDER_CLOSED", "该订单已关闭");
-        break;
-    }
-    t->prepays += !refused;
-    return refused ? NULL : t;
-}
-
-static void answer_prepay(struct wechat_call *c, struct str out_trade_no)
-{
-    struct sandbox *s = c->s;
-    struct arena *a = c->arena;
-    struct str token = sandbox_random_text(s, a, 16), body = STR_NONE;
-    struct str number = str_percent(a, out_trade_no);
-    switch (c->product) {
-    case PRODUCT_JSAPI:
-    case PRODUCT_APP:
-        body = str_printf(a, "{\"prepay_id\":\"wx%lld" STR_FMT "\"}", (long long)env_now_ms(s->env),
-                          STR_ARG(token));
-        break;
-    case PRODUCT_NATIVE:
-        if (s->public_url.n)
-            body = str_printf(a, "{\"code_url\":\"" STR_FMT "/phone/" STR_FMT "?pr=" STR_FMT "\"}",
-                              STR_ARG(s->public_url), STR_ARG(number), STR_ARG(token));
-        else
-            body = str_printf(a, "{\"code_url\":\"weixin://wxpay/bizpayurl?pr=" STR_FMT "\"}",
-                              STR_ARG(token));
-        break;
-    case PRODUCT_H5:
-        if (s->public_url.n)
-            body =
-                str_printf(a, "{\"h5_url\":\"" STR_FMT "/phone/" STR_FMT "?package=" STR_FMT "\"}",
-                           STR_ARG(s->public_url), STR_ARG(number), STR_ARG(token));
-        else
-            body = str_printf(a,
-                              "{\"h5_url\":\"https://wx.tenpay.com/cgi-bin/mmpayweb-bin/"
-                              "checkmweb?prepay_id=wx" STR_FMT "&package=1\"}",
-                              STR_ARG(token));
-        break;
-    }
-    answer_set(c->r->answer, 200, "application/json; charset=utf-8", body);
-}
-
-static void prepay(struct wechat_call *c)
-{
-    struct trade like = { .account = c->account,
-                          .product = c->product,
-                          .created_ms = env_now_ms(c->s->env) };
-    if (!read_prepay(c, &like))
-        return;
-    like.request = sha256_of((struct str[]) { c->r->path, c->r->body }, 2);
-    sandbox_lock(c->s);
-    struct trade *t = open_trade(c, &like);
-    sandbox_unlock(c->s);
-    if (t)
-        answer_prepay(c, like.out_trade_no);
-}
-
-/* ---- query ---- */
-
-static const char *const trade_types[] = { "JSAPI", "NATIVE", "APP", "MWEB" };
-static const char *const state_texts[] = { "订单未支付", "支付成功", "转入退款", "订单已关闭" };
-
-void transaction_print(const struct trade *t, enum trade_state state,
-                       const struct transaction_lie *lie, struct arena *a, struct json_out *o)
-{
-    bool paid = state == TRADE_SUCCESS || state == TRADE_REFUND;
-    int64_t amount = (paid ? t->taken_fen : t->total_fen) + (lie ? lie->amount_delta_fen : 0);
-    json_begin_object(o);
-    json_key(o, "amount");
-    json_begin_object(o);
-    json_kv_str(o, "currency", STR("CNY"));
-    if (paid) {
-        json_kv_str(o, "payer_currency", STR("CNY"));
-        json_kv_int(o, "payer_total", amount);
-    }
-    json_kv_int(o, "total", amount);
-    json_end_object(o);
-    json_kv_str(o, "appid", t->account->appid);
-    if (paid) {
-        json_kv_str(o, "attach", t->attach.p ? t->attach : STR(""));
-        json_kv_str(o, "bank_type", STR("OTHERS"));
-    }
-    json_kv_str(o, "mchid", lie && lie->mchid.n ? lie->mchid : t->account->mchid);
-    json_kv_str(o, "out_trade_no", t->out_trade_no);
-    json_key(o, "payer");
-    json_begin_object(o);
-    if (paid)
-        json_kv_str(o, "openid", t->openid.p ? t->openid : STR("oSandboxPayer0000000000000001"));
-    json_end_object(o);
-    json_key(o, "promotion_detail");
-    json_begin_array(o);
-    json_end_array(o);
-    if (t->device_id.n) {
-        json_key(o, "scene_info");
-        json_begin_object(o);
-        json_kv_str(o, "device_id", t->device_id);
-        json_end_object(o);
-    }
-    if (paid)
-        json_kv_str(o, "success_time", clock_rfc3339(a, t->success_ms));
-    json_kv_str(o, "trade_state", str_of(trade_state_name(state)));
-    json_kv_str(o, "trade_state_desc", str_of(state_texts[state]));
-    if (paid) {
-        json_kv_str(o, "trade_type", str_of(trade_types[t->product]));
-        json_kv_str(o, "transaction_id", t->transaction_id);
-    }
-    json_end_object(o);
-}
-
-static bool check_query_mchid(struct wechat_call *c)
-{
-    struct str mchid = request_query(c->r, "mchid");
-    if (!mchid.n)
-        return wechat_refuse_field(c->r, "mchid", STR_NONE, "必填");
-    if (!str_eq(mchid, c->account->mchid))
-        return wechat_refuse(c->r, 400, "PARAM_ERROR",
-                             "http header中的mchid与query中的mchid不匹配");
-    return true;
-}
-
-/* Lock held. */
-static void answer_trade(struct wechat_call *c, struct trade *t)
-{
-    struct buf b;
-    struct json_out o;
-    trade_age(t, env_now_ms(c->s->env));
-    t->queries++;
-    buf_init_arena(&b, c->arena, 16384);
-    json_out_init(&o, &b);
-    transaction_print(t, t->state, NULL, c->arena, &o);
-    answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
-}
-
-static void query_by_number(struct wechat_call *c)
-{
-    if (!check_query_mchid(c))
-        return;
-    sandbox_lock(c->s);
-    struct trade *t = books_trade(&c->s->books, c->account, c->param);
-    if (t)
-        answer_trade(c, t);
-    else
-        wechat_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
-    sandbox_unlock(c->s);
-}
-
-static void query_by_id(struct wechat_call *c)
-{
-    if (!check_query_mchid(c))
-        return;
-    sandbox_lock(c->s);
-    struct trade *t = books_trade_by_id(&c->s->books, c->param);
-    if (t && t->account == c->account && t->success_ms)
-        answer_trade(c, t);
-    else
-        wechat_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
-    sandbox_unlock(c->s);
-}
-
-/* ---- close ---- */
-
-static void close_trade(struct wechat_call *c)
-{
-    struct str mchid;
-    if (!wechat_text(c, c->body, "/mchid", 1, 32, true, &mchid))
-        return;
-    if (!str_eq(mchid, c->account->mchid)) {
-        wechat_refuse(c->r, 400, "PARAM_ERROR",
-                      "http header中的mchid与post payload中的mchid不匹配");
-        return;
-    }
-    sandbox_lock(c->s);
-    struct trade *t = books_trade(&c->s->books, c->account, c->param);
-    if (!t) {
-        wechat_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
-    } else if (t->state == TRADE_SUCCESS || t->state == TRADE_REFUND) {
-        wechat_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
-    } else {
-        t->state = TRADE_CLOSED;
-        t->closes++;
-        answer_set(c->r->answer, 204, NULL, STR_NONE);
-    }
-    sandbox_unlock(c->s);
-}
-
 /* ---- certificates ---- */
 
 /* Lock held. */
@@ -438,13 +168,13 @@ struct wechat_route {
 };
 
 static const struct wechat_route routes[] = {
-    { "POST", "/v3/pay/transactions/jsapi", "prepay", prepay, PRODUCT_JSAPI },
-    { "POST", "/v3/pay/transactions/native", "prepay", prepay, PRODUCT_NATIVE },
-    { "POST", "/v3/pay/transactions/app", "prepay", prepay, PRODUCT_APP },
-    { "POST", "/v3/pay/transactions/h5", "prepay", prepay, PRODUCT_H5 },
-    { "GET", "/v3/pay/transactions/out-trade-no/{}", "query", query_by_number, 0 },
-    { "GET", "/v3/pay/transactions/id/{}", "query", query_by_id, 0 },
-    { "POST", "/v3/pay/transactions/out-trade-no/{}/close", "close", close_trade, 0 },
+    { "POST", "/v3/pay/transactions/jsapi", "prepay", wechat_prepay, PRODUCT_JSAPI },
+    { "POST", "/v3/pay/transactions/native", "prepay", wechat_prepay, PRODUCT_NATIVE },
+    { "POST", "/v3/pay/transactions/app", "prepay", wechat_prepay, PRODUCT_APP },
+    { "POST", "/v3/pay/transactions/h5", "prepay", wechat_prepay, PRODUCT_H5 },
+    { "GET", "/v3/pay/transactions/out-trade-no/{}", "query", wechat_query, 0 },
+    { "GET", "/v3/pay/transactions/id/{}", "query", wechat_query_id, 0 },
+    { "POST", "/v3/pay/transactions/out-trade-no/{}/close", "close", wechat_close, 0 },
     { "POST", "/v3/refund/domestic/refunds", "refund", wechat_refund_create, 0 },
     { "GET", "/v3/refund/domestic/refunds/{}", "query_refund", wechat_refund_query, 0 },
     { "GET", "/v3/certificates", "certificates", certificates, 0 },
