@@ -100,7 +100,7 @@ static bool wait_for(struct bus *bus, pthread_cond_t *wake, bool *due)
     return go_on;
 }
 
-static bool stopping(struct bus *bus)
+bool bus_stopping(struct bus *bus)
 {
     pthread_mutex_lock(&bus->lock);
     bool yes = bus->stopping;
@@ -114,7 +114,7 @@ typedef enum err turn(struct bus *bus, size_t *ret_done, struct err_info *info);
 static void turns(struct bus *bus, turn *fn, size_t full, const char *what)
 {
     size_t done = full;
-    while (done >= full && !stopping(bus)) {
+    while (done >= full && !bus_stopping(bus)) {
         struct err_info info = { .err = ERR_OK };
         done = 0;
         enum err e = fn(bus, &done, &info);

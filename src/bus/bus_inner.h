@@ -39,6 +39,7 @@ struct bus {
  * 1,024. */
 size_t bus_batch(const struct bus *bus);
 bool webhook_wants(const struct webhook *w, const struct event *event);
+bool bus_stopping(struct bus *bus);
 /* Tells the delivery workers that something may be due. */
 void bus_wake_deliveries(struct bus *bus);
 

@@ -29,14 +29,9 @@ enum err keys_refresh(struct job_context *ctx, struct account *account, struct e
     return e;
 }
 
-struct expiry {
-    struct incident incident;
-};
-
 static enum err expiry_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct expiry *x = arg;
-    return incident_open(tx, &x->incident, NULL, info);
+    return incident_open(tx, arg, NULL, info);
 }
 
 /* The threshold that has been passed: 30, 7 or 1 days; 0: none yet. */
@@ -58,22 +53,19 @@ static enum err look_at(struct job_context *ctx, const struct account *account,
     if (!passed)
         return ERR_OK;
 
-    struct expiry x = { .incident = {
-                            .kind = INCIDENT_KEY_EXPIRING,
-                            .subject = { .kind = NUMBER_INCIDENT },
-                            .discriminator = str_sub(
-                                str_printf(a, "%d days: " STR_FMT, passed, STR_ARG(key)), 0, 128),
-                            .detail = str_printf(
-                                a, "account " STR_FMT ": " STR_FMT " expires in %lld days",
-                                STR_ARG(account->config.name), STR_ARG(note->what),
-                                (long long)days),
-                        } };
+    struct incident incident = {
+        .kind = INCIDENT_KEY_EXPIRING,
+        .subject = { .kind = NUMBER_INCIDENT }, /* about none of our numbers */
+        .discriminator = str_sub(str_printf(a, "%d days: " STR_FMT, passed, STR_ARG(key)), 0, 128),
+        .detail = str_printf(a, "account " STR_FMT ": " STR_FMT " expires in %lld days",
+                             STR_ARG(account->config.name), STR_ARG(note->what), (long long)days),
+    };
     struct store_job job;
     store_job_init(&job, env, ctx->centre->mint, 2);
     job.name = "keys.expiring";
     job.class = STORE_BACKGROUND;
     job.rule = expiry_rule;
-    job.arg = &x;
+    job.arg = &incident;
     return store_run(ctx->centre->store, &job, info) == STORE_COMMITTED ? ERR_OK : ERR_BUSY;
 }
 

@@ -198,6 +198,8 @@ static bool run(struct scheduler *s, struct entry *e, int64_t lease_until_ms, in
         pause = 0;
     if (err && pause > AFTER_FAILURE_MS)
         pause = AFTER_FAILURE_MS;
+    if (!held && pause > LEASE_MS) /* whoever has it may die */
+        pause = LEASE_MS;
     pthread_mutex_lock(&s->lock);
     e->next_ms = now + pause;
     e->running = false;

@@ -343,7 +343,7 @@ enum err bus_deliver_turn(struct bus *bus, size_t *ret_done, struct err_info *in
     kill_point("delivery.claimed");
 
     bool unreachable = false;
-    for (size_t i = 0; i < c.n && !e && !unreachable; i++) {
+    for (size_t i = 0; i < c.n && !e && !unreachable && !bus_stopping(bus); i++) {
         if (str_starts(c.target, STR(WEBHOOK_TARGET)))
             e = deliver_webhook(bus, &c.list[i], &unreachable, info);
         else
