@@ -327,7 +327,7 @@ static struct sending prepare(struct sandbox *s, struct delivery *d, struct aren
     bool lies = corrupt || other_amount || lie.mchid.n;
     x.body = lies ? print_envelope(s, d, &lie, corrupt, a) : str_dup(a, d->body);
 
-    struct platform_key k = wechat_signer(d->account, STR_NONE, a);
+    struct platform_key k = pay_v3_signer(d->account, STR_NONE, a);
     x.key = k.key;
     x.serial = k.serial;
     if (faults_hit(f, FAULT_CALLBACK_UNKNOWN_SERIAL, call, mchid, NULL))
@@ -341,7 +341,7 @@ static bool send_one(struct sandbox *s, const struct sending *x, struct arena *a
 {
     struct str timestamp = str_printf(a, "%lld", (long long)(env_now_ms(s->env) / 1000));
     struct str nonce = sandbox_random_text(s, a, 32);
-    struct str signature = wechat_signature(x->key, timestamp, nonce,
+    struct str signature = pay_v3_signature(x->key, timestamp, nonce,
                                             x->bad_signature ? STR("something else") : x->body, a);
     if (x->probe)
         signature = str_printf(a, "WECHATPAY/SIGNTEST/" STR_FMT, STR_ARG(signature));

@@ -225,7 +225,7 @@ size_t text_find(struct str s, const char *what);
 /* Decoded; STR_NONE when absent or broken. */
 struct str request_query(struct request *r, const char *key);
 
-void wechat_handle(struct request *r);
+void pay_v3_handle(struct request *r);
 void control_handle(struct request *r);
 void phone_handle(struct request *r);
 
@@ -243,22 +243,22 @@ struct wechat_call {
 };
 
 /* Answers and returns false, so that refusing is one line. */
-bool wechat_refuse(struct request *r, int status, const char *code, const char *message);
-bool wechat_refuse_field(struct request *r, const char *field, struct str value, const char *issue);
+bool pay_v3_refuse(struct request *r, int status, const char *code, const char *message);
+bool pay_v3_refuse_field(struct request *r, const char *field, struct str value, const char *issue);
 /* A text member with its limits in characters; absent and not required leaves *ret alone. `field`
  * is its JSON pointer. */
-bool wechat_text(struct wechat_call *c, const struct json *object, const char *field, size_t min,
+bool pay_v3_text(struct wechat_call *c, const struct json *object, const char *field, size_t min,
                  size_t max, bool required, struct str *ret);
-bool wechat_number(struct wechat_call *c, const struct json *object, const char *field, int64_t min,
+bool pay_v3_number(struct wechat_call *c, const struct json *object, const char *field, int64_t min,
                    bool required, int64_t *ret);
-bool wechat_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret);
-bool wechat_is_number(struct str s, size_t min, size_t max, const char *extra);
-void wechat_prepay(struct wechat_call *c);
-void wechat_query(struct wechat_call *c);
-void wechat_query_id(struct wechat_call *c);
-void wechat_close(struct wechat_call *c);
-void wechat_refund_create(struct wechat_call *c);
-void wechat_refund_query(struct wechat_call *c);
+bool pay_v3_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret);
+bool pay_v3_is_number(struct str s, size_t min, size_t max, const char *extra);
+void pay_v3_prepay(struct wechat_call *c);
+void pay_v3_query(struct wechat_call *c);
+void pay_v3_query_id(struct wechat_call *c);
+void pay_v3_close(struct wechat_call *c);
+void pay_v3_refund_create(struct wechat_call *c);
+void pay_v3_refund_query(struct wechat_call *c);
 
 /* Prints the Transaction of protocol 5.2: what queries and callbacks tell. Lock held. */
 struct transaction_lie {
@@ -269,12 +269,12 @@ void transaction_print(const struct trade *t, enum trade_state state,
                        const struct transaction_lie *lie, struct arena *a, struct json_out *o);
 
 /* Who made this call, or an answer already given and NULL. */
-struct account *wechat_authorize(struct request *r);
+struct account *pay_v3_authorize(struct request *r);
 /* The key that signs, as the header asks or by default; its reference belongs to the caller. Lock
  * held. */
-struct platform_key wechat_signer(struct account *account, struct str wanted, struct arena *a);
+struct platform_key pay_v3_signer(struct account *account, struct str wanted, struct arena *a);
 /* Base64 over "timestamp\nnonce\nbody\n". */
-struct str wechat_signature(struct rsa_key *key, struct str timestamp, struct str nonce,
+struct str pay_v3_signature(struct rsa_key *key, struct str timestamp, struct str nonce,
                             struct str body, struct arena *a);
 
 #endif

@@ -51,7 +51,7 @@ void sandbox_handle(struct request *r)
     r->query = r->target;
     r->path = str_cut(&r->query, '?');
     if (below(r->path, "/v3"))
-        wechat_handle(r);
+        pay_v3_handle(r);
     else if (below(r->path, "/sandbox/v1"))
         control_handle(r);
     else if (below(r->path, "/phone"))

@@ -22,20 +22,20 @@ static bool read_wish(struct wechat_call *c, struct refund_wish *w)
 {
     struct str currency, reason;
     const struct json *amount = json_get(c->body, "amount");
-    if (!wechat_text(c, c->body, "/transaction_id", 1, 32, false, &w->transaction_id) ||
-        !wechat_text(c, c->body, "/out_trade_no", 6, 32, !w->transaction_id.p, &w->out_trade_no) ||
-        !wechat_text(c, c->body, "/out_refund_no", 1, 64, true, &w->like.out_refund_no) ||
-        !wechat_text(c, c->body, "/reason", 0, 80, false, &reason) ||
-        !wechat_notify_url(c, 256, false, &w->like.notify_url) ||
-        !wechat_number(c, amount, "/amount/refund", 1, true, &w->like.amount_fen) ||
-        !wechat_number(c, amount, "/amount/total", 1, true, &w->total_fen) ||
-        !wechat_text(c, amount, "/amount/currency", 1, 16, true, &currency))
+    if (!pay_v3_text(c, c->body, "/transaction_id", 1, 32, false, &w->transaction_id) ||
+        !pay_v3_text(c, c->body, "/out_trade_no", 6, 32, !w->transaction_id.p, &w->out_trade_no) ||
+        !pay_v3_text(c, c->body, "/out_refund_no", 1, 64, true, &w->like.out_refund_no) ||
+        !pay_v3_text(c, c->body, "/reason", 0, 80, false, &reason) ||
+        !pay_v3_notify_url(c, 256, false, &w->like.notify_url) ||
+        !pay_v3_number(c, amount, "/amount/refund", 1, true, &w->like.amount_fen) ||
+        !pay_v3_number(c, amount, "/amount/total", 1, true, &w->total_fen) ||
+        !pay_v3_text(c, amount, "/amount/currency", 1, 16, true, &currency))
         return false;
-    if (!wechat_is_number(w->like.out_refund_no, 1, 64, "_-|*@"))
-        return wechat_refuse_field(c->r, "/out_refund_no", w->like.out_refund_no,
+    if (!pay_v3_is_number(w->like.out_refund_no, 1, 64, "_-|*@"))
+        return pay_v3_refuse_field(c->r, "/out_refund_no", w->like.out_refund_no,
                                    "只能是数字、大小写字母_-|*@");
     if (!str_eq(currency, STR("CNY")))
-        return wechat_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
+        return pay_v3_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
     return true;
 }
 
@@ -55,18 +55,18 @@ static bool check_rules(struct wechat_call *c, const struct trade *t, const stru
     const struct account *a = c->account;
     int64_t now_ms = w->like.created_ms;
     if (w->total_fen != t->taken_fen)
-        return wechat_refuse(r, 400, "INVALID_REQUEST",
+        return pay_v3_refuse(r, 400, "INVALID_REQUEST",
                              "订单金额或退款金额与之前请求不一致，请核实后再试");
     if (now_ms > t->success_ms + REFUND_UNTIL)
-        return wechat_refuse(r, 400, "TRADE_OVERDUE", "订单已经超过可退款的最大期限");
+        return pay_v3_refuse(r, 400, "TRADE_OVERDUE", "订单已经超过可退款的最大期限");
     if (w->like.amount_fen > t->taken_fen - t->refunded_fen)
-        return wechat_refuse(r, 400, "INVALID_REQUEST", "申请退款金额大于订单可退金额");
+        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "申请退款金额大于订单可退金额");
     if (t->refund_count >= REFUNDS_MOST)
-        return wechat_refuse(r, 400, "INVALID_REQUEST", "该订单部分退款次数已达上限50次");
+        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "该订单部分退款次数已达上限50次");
     if (t->refund_count && now_ms < t->refunded_ms + APART_MS)
-        return wechat_refuse(r, 400, "INVALID_REQUEST", "同一订单多次退款间隔需大于1分钟");
+        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "同一订单多次退款间隔需大于1分钟");
     if (w->like.amount_fen > a->taken_fen - a->refunded_fen - a->withdrawn_fen)
-        return wechat_refuse(r, 403, "NOT_ENOUGH", "基本账户余额不足，请充值后重新发起");
+        return pay_v3_refuse(r, 403, "NOT_ENOUGH", "基本账户余额不足，请充值后重新发起");
     return true;
 }
 
@@ -142,13 +142,13 @@ static void create(struct wechat_call *c, struct refund_wish *w)
     books_age(&c->s->books, w->like.created_ms);
     struct refund *r = books_refund(&c->s->books, c->account, w->like.out_refund_no);
     if (r && memcmp(&r->request, &w->like.request, sizeof r->request) != 0) {
-        wechat_refuse(c->r, 400, "INVALID_REQUEST",
+        pay_v3_refuse(c->r, 400, "INVALID_REQUEST",
                       "订单金额或退款金额与之前请求不一致，请核实后再试");
         return;
     }
     struct trade *t = r ? r->trade : trade_of(c, w);
     if (!t) {
-        wechat_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "订单不存在或未支付");
+        pay_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "订单不存在或未支付");
         return;
     }
     if (!r && check_rules(c, t, w))
@@ -157,7 +157,7 @@ static void create(struct wechat_call *c, struct refund_wish *w)
         answer_refund(c, r);
 }
 
-void wechat_refund_create(struct wechat_call *c)
+void pay_v3_refund_create(struct wechat_call *c)
 {
     struct refund_wish w = { .like.created_ms = env_now_ms(c->s->env) };
     if (!read_wish(c, &w))
@@ -168,7 +168,7 @@ void wechat_refund_create(struct wechat_call *c)
     sandbox_unlock(c->s);
 }
 
-void wechat_refund_query(struct wechat_call *c)
+void pay_v3_refund_query(struct wechat_call *c)
 {
     sandbox_lock(c->s);
     books_age(&c->s->books, env_now_ms(c->s->env));
@@ -176,6 +176,6 @@ void wechat_refund_query(struct wechat_call *c)
     if (r)
         answer_refund(c, r);
     else
-        wechat_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "退款单不存在");
+        pay_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "退款单不存在");
     sandbox_unlock(c->s);
 }

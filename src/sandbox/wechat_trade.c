@@ -15,14 +15,14 @@ static bool read_payer(struct wechat_call *c, struct trade *t)
 {
     const struct json *payer = json_get(c->body, "payer"), *scene = json_get(c->body, "scene_info");
     struct str ignored;
-    if (!wechat_text(c, payer, "/payer/openid", 1, 128, t->product == PRODUCT_JSAPI, &t->openid) ||
-        !wechat_text(c, scene, "/scene_info/device_id", 0, 32, false, &t->device_id))
+    if (!pay_v3_text(c, payer, "/payer/openid", 1, 128, t->product == PRODUCT_JSAPI, &t->openid) ||
+        !pay_v3_text(c, scene, "/scene_info/device_id", 0, 32, false, &t->device_id))
         return false;
     if (t->product != PRODUCT_H5 && !scene)
         return true;
-    return wechat_text(c, scene, "/scene_info/payer_client_ip", 1, 45, true, &ignored) &&
+    return pay_v3_text(c, scene, "/scene_info/payer_client_ip", 1, 45, true, &ignored) &&
            (t->product != PRODUCT_H5 ||
-            wechat_text(c, json_get(scene, "h5_info"), "/scene_info/h5_info/type", 1, 32, true,
+            pay_v3_text(c, json_get(scene, "h5_info"), "/scene_info/h5_info/type", 1, 32, true,
                         &ignored));
 }
 
@@ -31,15 +31,15 @@ static bool read_expiry(struct wechat_call *c, struct trade *t)
     struct str text = STR_NONE;
     int64_t given_ms;
     t->expire_ms = t->created_ms + EXPIRES_MS;
-    if (!wechat_text(c, c->body, "/time_expire", 1, 64, false, &text))
+    if (!pay_v3_text(c, c->body, "/time_expire", 1, 64, false, &text))
         return false;
     if (!text.p)
         return true;
     if (clock_parse_rfc3339(text, &given_ms))
-        return wechat_refuse_field(c->r, "/time_expire", text,
+        return pay_v3_refuse_field(c->r, "/time_expire", text,
                                    "格式应为YYYY-MM-DDTHH:mm:ss+TIMEZONE");
     if (given_ms > t->expire_ms)
-        return wechat_refuse_field(c->r, "/time_expire", text, "不能晚于下单后7天");
+        return pay_v3_refuse_field(c->r, "/time_expire", text, "不能晚于下单后7天");
     t->expire_ms =
         given_ms < t->created_ms + EXPIRES_LEAST_MS ? t->created_ms + EXPIRES_LEAST_MS : given_ms;
     return true;
@@ -49,26 +49,26 @@ static bool read_prepay(struct wechat_call *c, struct trade *t)
 {
     struct str appid, mchid, currency = STR("CNY");
     const struct json *amount = json_get(c->body, "amount");
-    if (!wechat_text(c, c->body, "/appid", 1, 32, true, &appid) ||
-        !wechat_text(c, c->body, "/mchid", 1, 32, true, &mchid) ||
-        !wechat_text(c, c->body, "/description", 1, 127, true, &t->description) ||
-        !wechat_text(c, c->body, "/out_trade_no", 6, 32, true, &t->out_trade_no) ||
-        !wechat_text(c, c->body, "/attach", 0, 128, false, &t->attach) ||
-        !wechat_notify_url(c, 255, true, &t->notify_url) ||
-        !wechat_number(c, amount, "/amount/total", 1, true, &t->total_fen) ||
-        !wechat_text(c, amount, "/amount/currency", 1, 16, false, &currency) || !read_payer(c, t) ||
+    if (!pay_v3_text(c, c->body, "/appid", 1, 32, true, &appid) ||
+        !pay_v3_text(c, c->body, "/mchid", 1, 32, true, &mchid) ||
+        !pay_v3_text(c, c->body, "/description", 1, 127, true, &t->description) ||
+        !pay_v3_text(c, c->body, "/out_trade_no", 6, 32, true, &t->out_trade_no) ||
+        !pay_v3_text(c, c->body, "/attach", 0, 128, false, &t->attach) ||
+        !pay_v3_notify_url(c, 255, true, &t->notify_url) ||
+        !pay_v3_number(c, amount, "/amount/total", 1, true, &t->total_fen) ||
+        !pay_v3_text(c, amount, "/amount/currency", 1, 16, false, &currency) || !read_payer(c, t) ||
         !read_expiry(c, t))
         return false;
-    if (!wechat_is_number(t->out_trade_no, 6, 32, "_-|*"))
-        return wechat_refuse_field(c->r, "/out_trade_no", t->out_trade_no,
+    if (!pay_v3_is_number(t->out_trade_no, 6, 32, "_-|*"))
+        return pay_v3_refuse_field(c->r, "/out_trade_no", t->out_trade_no,
                                    "只能是数字、大小写字母_-|*");
     if (!str_eq(currency, STR("CNY")))
-        return wechat_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
+        return pay_v3_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
     if (!str_eq(mchid, c->account->mchid))
-        return wechat_refuse(c->r, 400, "PARAM_ERROR",
+        return pay_v3_refuse(c->r, 400, "PARAM_ERROR",
                              "http header中的mchid与post payload中的mchid不匹配");
     if (!str_eq(appid, c->account->appid))
-        return wechat_refuse(c->r, 400, "APPID_MCHID_NOT_MATCH", "appid和mch_id不匹配");
+        return pay_v3_refuse(c->r, 400, "APPID_MCHID_NOT_MATCH", "appid和mch_id不匹配");
     return true;
 }
 
@@ -84,14 +84,14 @@ static struct trade *open_trade(struct wechat_call *c, const struct trade *like)
     case TRADE_NOTPAY:
         refused = memcmp(&t->request, &like->request, sizeof t->request) != 0;
         if (refused)
-            wechat_refuse(c->r, 403, "OUT_TRADE_NO_USED", "商户订单号重复");
+            pay_v3_refuse(c->r, 403, "OUT_TRADE_NO_USED", "商户订单号重复");
         break;
     case TRADE_SUCCESS:
     case TRADE_REFUND:
-        wechat_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
+        pay_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
         break;
     case TRADE_CLOSED:
-        wechat_refuse(c->r, 400, "ORDER_CLOSED", "该订单已关闭");
+        pay_v3_refuse(c->r, 400, "ORDER_CLOSED", "该订单已关闭");
         break;
     }
     t->prepays += !refused;
@@ -133,7 +133,7 @@ static void answer_prepay(struct wechat_call *c, struct str out_trade_no)
     answer_set(c->r->answer, 200, "application/json; charset=utf-8", body);
 }
 
-void wechat_prepay(struct wechat_call *c)
+void pay_v3_prepay(struct wechat_call *c)
 {
     struct trade like = { .account = c->account,
                           .product = c->product,
@@ -204,9 +204,9 @@ static bool check_query_mchid(struct wechat_call *c)
 {
     struct str mchid = request_query(c->r, "mchid");
     if (!mchid.n)
-        return wechat_refuse_field(c->r, "mchid", STR_NONE, "必填");
+        return pay_v3_refuse_field(c->r, "mchid", STR_NONE, "必填");
     if (!str_eq(mchid, c->account->mchid))
-        return wechat_refuse(c->r, 400, "PARAM_ERROR",
+        return pay_v3_refuse(c->r, 400, "PARAM_ERROR",
                              "http header中的mchid与query中的mchid不匹配");
     return true;
 }
@@ -224,7 +224,7 @@ static void answer_trade(struct wechat_call *c, struct trade *t)
     answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
 }
 
-void wechat_query(struct wechat_call *c)
+void pay_v3_query(struct wechat_call *c)
 {
     if (!check_query_mchid(c))
         return;
@@ -233,11 +233,11 @@ void wechat_query(struct wechat_call *c)
     if (t)
         answer_trade(c, t);
     else
-        wechat_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
+        pay_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
     sandbox_unlock(c->s);
 }
 
-void wechat_query_id(struct wechat_call *c)
+void pay_v3_query_id(struct wechat_call *c)
 {
     if (!check_query_mchid(c))
         return;
@@ -246,28 +246,28 @@ void wechat_query_id(struct wechat_call *c)
     if (t && t->account == c->account && t->success_ms)
         answer_trade(c, t);
     else
-        wechat_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
+        pay_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
     sandbox_unlock(c->s);
 }
 
 /* ---- close ---- */
 
-void wechat_close(struct wechat_call *c)
+void pay_v3_close(struct wechat_call *c)
 {
     struct str mchid;
-    if (!wechat_text(c, c->body, "/mchid", 1, 32, true, &mchid))
+    if (!pay_v3_text(c, c->body, "/mchid", 1, 32, true, &mchid))
         return;
     if (!str_eq(mchid, c->account->mchid)) {
-        wechat_refuse(c->r, 400, "PARAM_ERROR",
+        pay_v3_refuse(c->r, 400, "PARAM_ERROR",
                       "http header中的mchid与post payload中的mchid不匹配");
         return;
     }
     sandbox_lock(c->s);
     struct trade *t = books_trade(&c->s->books, c->account, c->param);
     if (!t) {
-        wechat_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
+        pay_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
     } else if (t->state == TRADE_SUCCESS || t->state == TRADE_REFUND) {
-        wechat_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
+        pay_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
     } else {
         t->state = TRADE_CLOSED;
         t->closes++;
