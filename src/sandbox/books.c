@@ -201,7 +201,7 @@ struct refund *books_refund(struct books *b, const struct account *account,
     return r;
 }
 
-void trade_age(struct trade *t, int64_t now_ms)
+void books_age_trade(struct trade *t, int64_t now_ms)
 {
     if (t->state == TRADE_NOTPAY && now_ms >= t->created_ms + CLOSES_AFTER_MS)
         t->state = TRADE_CLOSED;
@@ -227,25 +227,25 @@ void books_age(struct books *b, int64_t now_ms)
     }
 }
 
-const char *trade_state_name(enum trade_state state)
+const char *books_trade_state(enum trade_state state)
 {
     static const char *const names[] = { "NOTPAY", "SUCCESS", "REFUND", "CLOSED" };
     return names[state];
 }
 
-const char *refund_state_name(enum refund_state state)
+const char *books_refund_state(enum refund_state state)
 {
     static const char *const names[] = { "PROCESSING", "SUCCESS", "CLOSED", "ABNORMAL" };
     return names[state];
 }
 
-void trade_copy(const struct trade *t, struct arena *a, struct sandbox_trade *ret)
+void books_copy_trade(const struct trade *t, struct arena *a, struct sandbox_trade *ret)
 {
     *ret = (struct sandbox_trade) {
         .mchid = str_dup(a, t->account->mchid),
         .out_trade_no = str_dup(a, t->out_trade_no),
         .transaction_id = str_dup(a, t->transaction_id),
-        .state = str_of(trade_state_name(t->state)),
+        .state = str_of(books_trade_state(t->state)),
         .total_fen = t->total_fen,
         .taken_fen = t->taken_fen,
         .refunded_fen = t->refunded_fen,

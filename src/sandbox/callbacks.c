@@ -128,16 +128,17 @@ static void let_go_held(struct sandbox *s, struct account *account, int64_t due_
     push(s, held);
 }
 
-void callbacks_schedule(struct sandbox *s, struct trade *t, struct refund *r, int64_t due_ms)
+void sandbox_callbacks_schedule(struct sandbox *s, struct trade *t, struct refund *r,
+                                int64_t due_ms)
 {
     struct sandbox_fault_rule rule;
     const struct str call = STR("callback");
     struct account *account = t->account;
     struct delivery *d = delivery_new(t, r, due_ms);
-    if (faults_hit(&s->faults, FAULT_CALLBACK_DELAY, call, account->mchid, &rule))
+    if (sandbox_faults_hit(&s->faults, FAULT_CALLBACK_DELAY, call, account->mchid, &rule))
         d->due_ms += rule.delay_ms;
     bool hold = !account->held &&
-                faults_hit(&s->faults, FAULT_CALLBACK_REORDER, call, account->mchid, &rule);
+                sandbox_faults_hit(&s->faults, FAULT_CALLBACK_REORDER, call, account->mchid, &rule);
     if (hold)
         d->due_ms += rule.delay_ms ? rule.delay_ms : REORDER_AT_MOST;
     push(s, d);
@@ -145,7 +146,7 @@ void callbacks_schedule(struct sandbox *s, struct trade *t, struct refund *r, in
         account->held = d;
     else
         let_go_held(s, account, d->due_ms);
-    if (faults_hit(&s->faults, FAULT_CALLBACK_DUPLICATE, call, account->mchid, &rule))
+    if (sandbox_faults_hit(&s->faults, FAULT_CALLBACK_DUPLICATE, call, account->mchid, &rule))
         d->copies = rule.copies > 0 ? rule.copies : 1;
 }
 
@@ -168,7 +169,7 @@ static void print_refund(const struct refund *r, const struct transaction_lie *l
     json_kv_str(o, "out_refund_no", r->out_refund_no);
     json_kv_str(o, "out_trade_no", t->out_trade_no);
     json_kv_str(o, "refund_id", r->refund_id);
-    json_kv_str(o, "refund_status", str_of(refund_state_name(r->state)));
+    json_kv_str(o, "refund_status", str_of(books_refund_state(r->state)));
     if (r->state == REFUND_SUCCESS)
         json_kv_str(o, "success_time", clock_rfc3339(a, r->end_ms));
     json_kv_str(o, "transaction_id", t->transaction_id);
@@ -213,7 +214,7 @@ static struct str print_plain(const struct delivery *d, const struct transaction
     if (d->refund)
         print_refund(d->refund, lie, a, &o);
     else /* whatever happened to it since: this is the news of the payment */
-        transaction_print(d->trade, TRADE_SUCCESS, lie, a, &o);
+        sandbox_v3_print(d->trade, TRADE_SUCCESS, lie, a, &o);
     return buf_str(&b);
 }
 
@@ -314,23 +315,23 @@ static struct sending prepare(struct sandbox *s, struct delivery *d, struct aren
 
     print_once(s, d, a);
     add_copies(s, d);
-    x.lose = faults_hit(f, FAULT_CALLBACK_LOSE, call, mchid, NULL);
-    x.bad_signature = faults_hit(f, FAULT_CALLBACK_BAD_SIGNATURE, call, mchid, NULL);
-    x.probe = faults_hit(f, FAULT_CALLBACK_PROBE, call, mchid, NULL);
-    x.is_unsigned = faults_hit(f, FAULT_CALLBACK_UNSIGNED, call, mchid, NULL);
-    bool corrupt = faults_hit(f, FAULT_CALLBACK_CORRUPT, call, mchid, NULL);
-    bool other_amount = faults_hit(f, FAULT_CALLBACK_WRONG_AMOUNT, call, mchid, &rule);
+    x.lose = sandbox_faults_hit(f, FAULT_CALLBACK_LOSE, call, mchid, NULL);
+    x.bad_signature = sandbox_faults_hit(f, FAULT_CALLBACK_BAD_SIGNATURE, call, mchid, NULL);
+    x.probe = sandbox_faults_hit(f, FAULT_CALLBACK_PROBE, call, mchid, NULL);
+    x.is_unsigned = sandbox_faults_hit(f, FAULT_CALLBACK_UNSIGNED, call, mchid, NULL);
+    bool corrupt = sandbox_faults_hit(f, FAULT_CALLBACK_CORRUPT, call, mchid, NULL);
+    bool other_amount = sandbox_faults_hit(f, FAULT_CALLBACK_WRONG_AMOUNT, call, mchid, &rule);
     if (other_amount)
         lie.amount_delta_fen = rule.amount_delta_fen ? rule.amount_delta_fen : 1;
-    if (faults_hit(f, FAULT_CALLBACK_WRONG_MERCHANT, call, mchid, NULL))
+    if (sandbox_faults_hit(f, FAULT_CALLBACK_WRONG_MERCHANT, call, mchid, NULL))
         lie.mchid = STR("1999999999");
     bool lies = corrupt || other_amount || lie.mchid.n;
     x.body = lies ? print_envelope(s, d, &lie, corrupt, a) : str_dup(a, d->body);
 
-    struct platform_key k = pay_v3_signer(d->account, STR_NONE, a);
+    struct platform_key k = sandbox_v3_signer(d->account, STR_NONE, a);
     x.key = k.key;
     x.serial = k.serial;
-    if (faults_hit(f, FAULT_CALLBACK_UNKNOWN_SERIAL, call, mchid, NULL))
+    if (sandbox_faults_hit(f, FAULT_CALLBACK_UNKNOWN_SERIAL, call, mchid, NULL))
         x.serial = sandbox_random_serial(s, a);
     x.url = d->refund ? d->refund->notify_url : d->trade->notify_url;
     return x;
@@ -341,8 +342,8 @@ static bool send_one(struct sandbox *s, const struct sending *x, struct arena *a
 {
     struct str timestamp = str_printf(a, "%lld", (long long)(env_now_ms(s->env) / 1000));
     struct str nonce = sandbox_random_text(s, a, 32);
-    struct str signature = pay_v3_signature(x->key, timestamp, nonce,
-                                            x->bad_signature ? STR("something else") : x->body, a);
+    struct str signature = sandbox_v3_signature(
+        x->key, timestamp, nonce, x->bad_signature ? STR("something else") : x->body, a);
     if (x->probe)
         signature = str_printf(a, "WECHATPAY/SIGNTEST/" STR_FMT, STR_ARG(signature));
     struct http_header headers[] = {
@@ -455,7 +456,7 @@ static void *sender_main(void *arg)
     return NULL;
 }
 
-enum err callbacks_start(struct sandbox *s, struct err_info *info)
+enum err sandbox_callbacks_start(struct sandbox *s, struct err_info *info)
 {
     for (; s->senders_started < s->senders; s->senders_started++)
         if (pthread_create(&s->sender[s->senders_started], NULL, sender_main, s))
@@ -463,7 +464,7 @@ enum err callbacks_start(struct sandbox *s, struct err_info *info)
     return ERR_OK;
 }
 
-void callbacks_stop(struct sandbox *s)
+void sandbox_callbacks_stop(struct sandbox *s)
 {
     sandbox_lock(s);
     s->stopping = true;

@@ -7,7 +7,7 @@
 
 static void answer_json(struct request *r, const struct buf *b)
 {
-    answer_set(r->answer, 200, "application/json", buf_str(b));
+    sandbox_answer_set(r->answer, 200, "application/json", buf_str(b));
 }
 
 static void fail(struct request *r, int status, const char *code, struct str message)
@@ -20,7 +20,7 @@ static void fail(struct request *r, int status, const char *code, struct str mes
     json_kv_str(&o, "code", str_of(code));
     json_kv_str(&o, "message", message);
     json_end_object(&o);
-    answer_set(r->answer, status, "application/json", buf_str(&b));
+    sandbox_answer_set(r->answer, status, "application/json", buf_str(&b));
 }
 
 static void fail_with(struct request *r, enum err e, const struct err_info *info)
@@ -64,7 +64,7 @@ static void pay(struct request *r, const struct json *body)
     if (e)
         fail_with(r, e, &info);
     else
-        answer_set(r->answer, 204, NULL, STR_NONE);
+        sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
 /* An absent member stays as it is. */
@@ -100,7 +100,7 @@ static enum err read_rule(const struct json *body, struct sandbox_fault_rule *re
         (e = optional_int(body, "percent", &percent, info)) ||
         (e = optional_int(body, "copies", &copies, info)))
         return e;
-    if (!fault_of_name(fault, &rule.fault))
+    if (!sandbox_fault_of_name(fault, &rule.fault))
         return err_field(info, ERR_INVALID, "fault", "no fault is called " STR_FMT, STR_ARG(fault));
     if (status && (status < 300 || status > 599))
         return err_field(info, ERR_INVALID, "status", "status is 300 to 599");
@@ -125,7 +125,7 @@ static void add_fault(struct request *r, const struct json *body)
         return;
     }
     sandbox_fault(r->s, &rule);
-    answer_set(r->answer, 204, NULL, STR_NONE);
+    sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
 static void list_faults(struct request *r, const struct json *body)
@@ -141,7 +141,7 @@ static void list_faults(struct request *r, const struct json *body)
     sandbox_lock(r->s);
     for (const struct fault_entry *e = r->s->faults.first; e; e = e->next) {
         json_begin_object(&o);
-        json_kv_str(&o, "fault", str_of(fault_name(e->rule.fault)));
+        json_kv_str(&o, "fault", str_of(sandbox_fault_name(e->rule.fault)));
         json_kv_str(&o, "call", e->rule.call);
         json_kv_str(&o, "mchid", e->rule.mchid);
         if (e->rule.times >= 0)
@@ -158,7 +158,7 @@ static void clear(struct request *r, const struct json *body)
 {
     (void)body;
     sandbox_clear_faults(r->s);
-    answer_set(r->answer, 204, NULL, STR_NONE);
+    sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
 static void rotate(struct request *r, const struct json *body)
@@ -171,7 +171,7 @@ static void rotate(struct request *r, const struct json *body)
     if (e)
         fail_with(r, e, &info);
     else
-        answer_set(r->answer, 204, NULL, STR_NONE);
+        sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
 /* The switch-over from certificates to the public key, and back. */
@@ -194,7 +194,7 @@ static void key_mode(struct request *r, const struct json *body)
     sandbox_lock(r->s);
     account->sign_with_public_key = public_key;
     sandbox_unlock(r->s);
-    answer_set(r->answer, 204, NULL, STR_NONE);
+    sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
 /* The merchant takes money out of its balance: refunds may then meet NOT_ENOUGH. */
@@ -216,14 +216,14 @@ static void withdraw(struct request *r, const struct json *body)
     sandbox_lock(r->s);
     account->withdrawn_fen += amount;
     sandbox_unlock(r->s);
-    answer_set(r->answer, 204, NULL, STR_NONE);
+    sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
 static void turn(struct request *r, const struct json *body)
 {
     (void)body;
-    answer_set(r->answer, 200, "application/json",
-               str_printf(r->arena, "{\"sent\":%zu}", sandbox_turn(r->s)));
+    sandbox_answer_set(r->answer, 200, "application/json",
+                       str_printf(r->arena, "{\"sent\":%zu}", sandbox_turn(r->s)));
 }
 
 static void trades(struct request *r, const struct json *body)
@@ -248,13 +248,13 @@ static void trades(struct request *r, const struct json *body)
 
 static void balance(struct request *r, const struct json *body)
 {
-    struct str mchid = request_query(r, "mchid");
+    struct str mchid = sandbox_request_query(r, "mchid");
     (void)body;
     if (!sandbox_account(r->s, mchid)) {
         fail(r, 404, "NOT_FOUND", STR("no such merchant"));
         return;
     }
-    answer_set(
+    sandbox_answer_set(
         r->answer, 200, "application/json",
         str_printf(r->arena, "{\"balance\":%lld}", (long long)sandbox_balance_fen(r->s, mchid)));
 }
@@ -285,7 +285,7 @@ static void one_trade(struct request *r, struct str no)
     answer_json(r, &b);
 }
 
-void control_handle(struct request *r)
+void sandbox_control_handle(struct request *r)
 {
     const struct str one = STR("/sandbox/v1/trades/");
     const struct json *body = NULL;

@@ -39,7 +39,7 @@ static const struct {
 };
 _Static_assert(sizeof(known) / sizeof(known[0]) == SANDBOX_FAULTS, "every fault has a name");
 
-void faults_init(struct faults *f, uint64_t seed)
+void sandbox_faults_init(struct faults *f, uint64_t seed)
 {
     f->arena = arena_new(1024);
     f->first = NULL;
@@ -47,7 +47,7 @@ void faults_init(struct faults *f, uint64_t seed)
     rand_seed(&f->rand, seed);
 }
 
-void faults_done(struct faults *f)
+void sandbox_faults_done(struct faults *f)
 {
     arena_free(f->arena);
 }
@@ -57,7 +57,7 @@ static struct str or_any(struct arena *a, struct str s)
     return s.n ? str_dup(a, s) : STR("*");
 }
 
-void faults_add(struct faults *f, const struct sandbox_fault_rule *rule)
+void sandbox_faults_add(struct faults *f, const struct sandbox_fault_rule *rule)
 {
     struct fault_entry *e = arena_one(f->arena, struct fault_entry);
     e->rule = *rule;
@@ -70,7 +70,7 @@ void faults_add(struct faults *f, const struct sandbox_fault_rule *rule)
     f->last = &e->next;
 }
 
-void faults_clear(struct faults *f)
+void sandbox_faults_clear(struct faults *f)
 {
     arena_reset(f->arena);
     f->first = NULL;
@@ -82,8 +82,8 @@ static bool covers(struct str pattern, struct str text)
     return str_eq(pattern, STR("*")) || str_eq(pattern, text);
 }
 
-bool faults_hit(struct faults *f, enum sandbox_fault fault, struct str call, struct str mchid,
-                struct sandbox_fault_rule *ret)
+bool sandbox_faults_hit(struct faults *f, enum sandbox_fault fault, struct str call,
+                        struct str mchid, struct sandbox_fault_rule *ret)
 {
     for (struct fault_entry *e = f->first; e; e = e->next) {
         struct sandbox_fault_rule *r = &e->rule;
@@ -102,12 +102,12 @@ bool faults_hit(struct faults *f, enum sandbox_fault fault, struct str call, str
     return false;
 }
 
-const char *fault_name(enum sandbox_fault fault)
+const char *sandbox_fault_name(enum sandbox_fault fault)
 {
     return known[fault].name;
 }
 
-bool fault_of_name(struct str name, enum sandbox_fault *ret)
+bool sandbox_fault_of_name(struct str name, enum sandbox_fault *ret)
 {
     for (size_t i = 0; i < SANDBOX_FAULTS; i++) {
         if (str_eq(str_of(known[i].name), name)) {

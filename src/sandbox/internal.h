@@ -102,11 +102,11 @@ struct refund *books_add_refund(struct books *b, const struct refund *like);
 struct refund *books_refund(struct books *b, const struct account *account,
                             struct str out_refund_no);
 /* What time alone changes: the close after seven days, refunds that come to their end. */
-void trade_age(struct trade *t, int64_t now_ms);
+void books_age_trade(struct trade *t, int64_t now_ms);
 void books_age(struct books *b, int64_t now_ms);
-const char *trade_state_name(enum trade_state state);
-const char *refund_state_name(enum refund_state state);
-void trade_copy(const struct trade *t, struct arena *a, struct sandbox_trade *ret);
+const char *books_trade_state(enum trade_state state);
+const char *books_refund_state(enum refund_state state);
+void books_copy_trade(const struct trade *t, struct arena *a, struct sandbox_trade *ret);
 
 /* ---- callbacks ---- */
 
@@ -130,9 +130,10 @@ struct queue {
 };
 
 /* With the lock held. */
-void callbacks_schedule(struct sandbox *s, struct trade *t, struct refund *r, int64_t due_ms);
-enum err callbacks_start(struct sandbox *s, struct err_info *info);
-void callbacks_stop(struct sandbox *s);
+void sandbox_callbacks_schedule(struct sandbox *s, struct trade *t, struct refund *r,
+                                int64_t due_ms);
+enum err sandbox_callbacks_start(struct sandbox *s, struct err_info *info);
+void sandbox_callbacks_stop(struct sandbox *s);
 
 /* ---- faults ---- */
 
@@ -147,16 +148,16 @@ struct faults {
     struct rand rand;
 };
 
-void faults_init(struct faults *f, uint64_t seed);
-void faults_done(struct faults *f);
-void faults_add(struct faults *f, const struct sandbox_fault_rule *rule);
-void faults_clear(struct faults *f);
+void sandbox_faults_init(struct faults *f, uint64_t seed);
+void sandbox_faults_done(struct faults *f);
+void sandbox_faults_add(struct faults *f, const struct sandbox_fault_rule *rule);
+void sandbox_faults_clear(struct faults *f);
 /* True when a rule says so now; counts it down. `ret` (may be NULL): the rule; its texts stay until
- * faults_clear, copy what is needed while the lock is held. */
-bool faults_hit(struct faults *f, enum sandbox_fault fault, struct str call, struct str mchid,
-                struct sandbox_fault_rule *ret);
-const char *fault_name(enum sandbox_fault fault);
-bool fault_of_name(struct str name, enum sandbox_fault *ret);
+ * sandbox_faults_clear, copy what is needed while the lock is held. */
+bool sandbox_faults_hit(struct faults *f, enum sandbox_fault fault, struct str call,
+                        struct str mchid, struct sandbox_fault_rule *ret);
+const char *sandbox_fault_name(enum sandbox_fault fault);
+bool sandbox_fault_of_name(struct str name, enum sandbox_fault *ret);
 
 /* ---- the whole ---- */
 
@@ -218,16 +219,16 @@ struct request {
 };
 
 void sandbox_handle(struct request *r);
-void answer_header(struct answer *a, const char *name, struct str value);
-void answer_set(struct answer *a, int status, const char *content_type, struct str body);
+void sandbox_answer_header(struct answer *a, const char *name, struct str value);
+void sandbox_answer_set(struct answer *a, int status, const char *content_type, struct str body);
 /* Where `what` first stands in `s`; s.n: nowhere. */
-size_t text_find(struct str s, const char *what);
+size_t sandbox_find(struct str s, const char *what);
 /* Decoded; STR_NONE when absent or broken. */
-struct str request_query(struct request *r, const char *key);
+struct str sandbox_request_query(struct request *r, const char *key);
 
-void pay_v3_handle(struct request *r);
-void control_handle(struct request *r);
-void phone_handle(struct request *r);
+void sandbox_v3_handle(struct request *r);
+void sandbox_control_handle(struct request *r);
+void sandbox_phone_handle(struct request *r);
 
 /* ---- WeChat Pay ---- */
 
@@ -243,38 +244,39 @@ struct wechat_call {
 };
 
 /* Answers and returns false, so that refusing is one line. */
-bool pay_v3_refuse(struct request *r, int status, const char *code, const char *message);
-bool pay_v3_refuse_field(struct request *r, const char *field, struct str value, const char *issue);
+bool sandbox_v3_refuse(struct request *r, int status, const char *code, const char *message);
+bool sandbox_v3_refuse_field(struct request *r, const char *field, struct str value,
+                             const char *issue);
 /* A text member with its limits in characters; absent and not required leaves *ret alone. `field`
  * is its JSON pointer. */
-bool pay_v3_text(struct wechat_call *c, const struct json *object, const char *field, size_t min,
-                 size_t max, bool required, struct str *ret);
-bool pay_v3_number(struct wechat_call *c, const struct json *object, const char *field, int64_t min,
-                   bool required, int64_t *ret);
-bool pay_v3_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret);
-bool pay_v3_is_number(struct str s, size_t min, size_t max, const char *extra);
-void pay_v3_prepay(struct wechat_call *c);
-void pay_v3_query(struct wechat_call *c);
-void pay_v3_query_id(struct wechat_call *c);
-void pay_v3_close(struct wechat_call *c);
-void pay_v3_refund_create(struct wechat_call *c);
-void pay_v3_refund_query(struct wechat_call *c);
+bool sandbox_v3_text(struct wechat_call *c, const struct json *object, const char *field,
+                     size_t min, size_t max, bool required, struct str *ret);
+bool sandbox_v3_number(struct wechat_call *c, const struct json *object, const char *field,
+                       int64_t min, bool required, int64_t *ret);
+bool sandbox_v3_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret);
+bool sandbox_v3_is_number(struct str s, size_t min, size_t max, const char *extra);
+void sandbox_v3_prepay(struct wechat_call *c);
+void sandbox_v3_query(struct wechat_call *c);
+void sandbox_v3_query_id(struct wechat_call *c);
+void sandbox_v3_close(struct wechat_call *c);
+void sandbox_v3_refund_create(struct wechat_call *c);
+void sandbox_v3_refund_query(struct wechat_call *c);
 
 /* Prints the Transaction of protocol 5.2: what queries and callbacks tell. Lock held. */
 struct transaction_lie {
     int64_t amount_delta_fen;
     struct str mchid; /* empty: the true one */
 };
-void transaction_print(const struct trade *t, enum trade_state state,
-                       const struct transaction_lie *lie, struct arena *a, struct json_out *o);
+void sandbox_v3_print(const struct trade *t, enum trade_state state,
+                      const struct transaction_lie *lie, struct arena *a, struct json_out *o);
 
 /* Who made this call, or an answer already given and NULL. */
-struct account *pay_v3_authorize(struct request *r);
+struct account *sandbox_v3_authorize(struct request *r);
 /* The key that signs, as the header asks or by default; its reference belongs to the caller. Lock
  * held. */
-struct platform_key pay_v3_signer(struct account *account, struct str wanted, struct arena *a);
+struct platform_key sandbox_v3_signer(struct account *account, struct str wanted, struct arena *a);
 /* Base64 over "timestamp\nnonce\nbody\n". */
-struct str pay_v3_signature(struct rsa_key *key, struct str timestamp, struct str nonce,
-                            struct str body, struct arena *a);
+struct str sandbox_v3_signature(struct rsa_key *key, struct str timestamp, struct str nonce,
+                                struct str body, struct arena *a);
 
 #endif

@@ -47,7 +47,7 @@ static const char style[] =
 static const struct words *words_for(const struct request *r)
 {
     struct str asked = http_header_get(&r->headers, "Accept-Language", NULL);
-    return text_find(asked, "zh") < text_find(asked, "en") ? &chinese : &english;
+    return sandbox_find(asked, "zh") < sandbox_find(asked, "en") ? &chinese : &english;
 }
 
 static void add_text(struct buf *b, struct str text)
@@ -173,7 +173,7 @@ static void show_list(struct request *r)
     for (struct list *n = books->trades.prev; n != &books->trades && shown < SHOWN_MAX;
          n = n->prev) {
         struct trade *t = container_of(n, struct trade, node);
-        trade_age(t, now_ms);
+        books_age_trade(t, now_ms);
         if (t->state != TRADE_NOTPAY || now_ms >= t->expire_ms)
             continue;
         add_trade(r, &b, w, t, now_ms);
@@ -182,7 +182,7 @@ static void show_list(struct request *r)
     sandbox_unlock(r->s);
     if (!shown)
         buf_printf(&b, "<p>%s</p>", w->empty);
-    answer_set(r->answer, 200, "text/html; charset=utf-8", buf_str(&b));
+    sandbox_answer_set(r->answer, 200, "text/html; charset=utf-8", buf_str(&b));
 }
 
 static void show_one(struct request *r, struct str out_trade_no)
@@ -195,12 +195,12 @@ static void show_one(struct request *r, struct str out_trade_no)
     struct trade *t = books_trade(&r->s->books, NULL, out_trade_no);
     if (t) {
         int64_t now_ms = env_now_ms(r->s->env);
-        trade_age(t, now_ms);
+        books_age_trade(t, now_ms);
         add_trade(r, &b, w, t, now_ms);
     }
     sandbox_unlock(r->s);
     buf_printf(&b, "<p><a href=\"/phone/\">%s</a></p>", w->back);
-    answer_set(r->answer, t ? 200 : 404, "text/html; charset=utf-8", buf_str(&b));
+    sandbox_answer_set(r->answer, t ? 200 : 404, "text/html; charset=utf-8", buf_str(&b));
 }
 
 /* Then back to the trade's page, which says what became of it: reloading that page pays nothing. */
@@ -211,21 +211,21 @@ static void pay(struct request *r, struct str out_trade_no)
         show_one(r, out_trade_no);
         return;
     }
-    answer_header(
+    sandbox_answer_header(
         r->answer, "Location",
         str_printf(r->arena, "/phone/" STR_FMT, STR_ARG(str_percent(r->arena, out_trade_no))));
-    answer_set(r->answer, 303, NULL, STR_NONE);
+    sandbox_answer_set(r->answer, 303, NULL, STR_NONE);
 }
 
-void phone_handle(struct request *r)
+void sandbox_phone_handle(struct request *r)
 {
     const struct str paying = STR("/phone/pay/"), top = STR("/phone/");
     struct str path;
     if (str_unpercent(r->arena, r->path, false, &path)) {
-        answer_set(r->answer, 400, NULL, STR_NONE);
+        sandbox_answer_set(r->answer, 400, NULL, STR_NONE);
         return;
     }
-    answer_header(r->answer, "Cache-Control", STR("no-store"));
+    sandbox_answer_header(r->answer, "Cache-Control", STR("no-store"));
     if (str_eq(r->method, STR("POST")) && str_starts(path, paying))
         pay(r, str_sub(path, paying.n, path.n));
     else if (str_eq(r->method, STR("GET")) && path.n > top.n)
@@ -233,5 +233,5 @@ void phone_handle(struct request *r)
     else if (str_eq(r->method, STR("GET")))
         show_list(r);
     else
-        answer_set(r->answer, 405, NULL, STR_NONE);
+        sandbox_answer_set(r->answer, 405, NULL, STR_NONE);
 }

@@ -104,14 +104,14 @@ enum err sandbox_new(const struct sandbox_options *options, struct sandbox **ret
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     books_init(&s->books);
-    faults_init(&s->faults, options->seed);
+    sandbox_faults_init(&s->faults, options->seed);
     enum err e = ERR_OK;
     for (size_t i = 0; i < options->wechat_count && !e; i++) {
         struct account *account = &s->accounts[s->account_count++];
         e = load_account(account, &options->wechat[i], s->arena, info);
     }
     if (!e && !s->manual)
-        e = callbacks_start(s, info);
+        e = sandbox_callbacks_start(s, info);
     if (e)
         sandbox_free(s);
     else
@@ -123,11 +123,11 @@ void sandbox_free(struct sandbox *s)
 {
     if (!s)
         return;
-    callbacks_stop(s);
+    sandbox_callbacks_stop(s);
     for (size_t i = 0; i < s->account_count; i++)
         account_done(&s->accounts[i]);
     books_done(&s->books);
-    faults_done(&s->faults);
+    sandbox_faults_done(&s->faults);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     arena_free(s->arena);
@@ -161,20 +161,21 @@ enum err sandbox_pay_locked(struct sandbox *s, struct trade *t, struct err_info 
 {
     int64_t now_ms = env_now_ms(s->env);
     struct sandbox_fault_rule rule;
-    trade_age(t, now_ms);
+    books_age_trade(t, now_ms);
     if (t->state != TRADE_NOTPAY)
-        return err_set(info, ERR_CONFLICT, "the trade is %s", trade_state_name(t->state));
+        return err_set(info, ERR_CONFLICT, "the trade is %s", books_trade_state(t->state));
     if (now_ms >= t->expire_ms)
         return err_set(info, ERR_CONFLICT, "the time to pay is over");
     t->taken_fen = t->total_fen;
-    if (faults_hit(&s->faults, FAULT_WRONG_AMOUNT_TAKEN, STR("pay"), t->account->mchid, &rule))
+    if (sandbox_faults_hit(&s->faults, FAULT_WRONG_AMOUNT_TAKEN, STR("pay"), t->account->mchid,
+                           &rule))
         t->taken_fen += rule.amount_delta_fen;
     if (t->taken_fen < 0)
         t->taken_fen = 0;
     t->state = TRADE_SUCCESS;
     t->success_ms = now_ms;
     t->account->taken_fen += t->taken_fen;
-    callbacks_schedule(s, t, NULL, now_ms);
+    sandbox_callbacks_schedule(s, t, NULL, now_ms);
     return ERR_OK;
 }
 
@@ -193,14 +194,14 @@ enum err sandbox_pay(struct sandbox *s, struct str out_trade_no, struct err_info
 void sandbox_fault(struct sandbox *s, const struct sandbox_fault_rule *rule)
 {
     sandbox_lock(s);
-    faults_add(&s->faults, rule);
+    sandbox_faults_add(&s->faults, rule);
     sandbox_unlock(s);
 }
 
 void sandbox_clear_faults(struct sandbox *s)
 {
     sandbox_lock(s);
-    faults_clear(&s->faults);
+    sandbox_faults_clear(&s->faults);
     sandbox_unlock(s);
 }
 
@@ -244,8 +245,8 @@ enum err sandbox_trade_get(struct sandbox *s, struct str out_trade_no, struct ar
     books_age(&s->books, env_now_ms(s->env));
     struct trade *t = books_trade(&s->books, NULL, out_trade_no);
     if (t) {
-        trade_age(t, env_now_ms(s->env));
-        trade_copy(t, a, ret);
+        books_age_trade(t, env_now_ms(s->env));
+        books_copy_trade(t, a, ret);
     }
     sandbox_unlock(s);
     return t ? ERR_OK : ERR_NOT_FOUND;
@@ -272,8 +273,8 @@ size_t sandbox_trades(struct sandbox *s, struct arena *a, struct sandbox_trade *
     *ret = arena_array(a, s->books.by_number.count + 1, sizeof **ret);
     list_each (node, &s->books.trades) {
         struct trade *t = container_of(node, struct trade, node);
-        trade_age(t, now_ms);
-        trade_copy(t, a, &(*ret)[n++]);
+        books_age_trade(t, now_ms);
+        books_copy_trade(t, a, &(*ret)[n++]);
     }
     sandbox_unlock(s);
     return n;

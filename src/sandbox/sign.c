@@ -50,7 +50,7 @@ static bool read_authorization(struct str header, struct authorization *ret)
 static bool refuse_missing(struct request *r)
 {
     bool transactions = str_starts(r->path, STR("/v3/pay/transactions/"));
-    return pay_v3_refuse(
+    return sandbox_v3_refuse(
         r, 401, "SIGN_ERROR",
         transactions ? "签名信息错误，验签失败"
                      : "Http头Authorization值格式错误，请参考《微信支付商户REST API签名规则》");
@@ -60,17 +60,18 @@ static bool check_plain_headers(struct request *r)
 {
     struct str agent = http_header_get(&r->headers, "User-Agent", NULL);
     struct str accept = http_header_get(&r->headers, "Accept", NULL);
-    bool json =
-        text_find(accept, "application/json") < accept.n || text_find(accept, "*/*") < accept.n;
+    bool json = sandbox_find(accept, "application/json") < accept.n ||
+                sandbox_find(accept, "*/*") < accept.n;
     if (!agent.n || !json)
-        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "Http头缺少Accept或User-Agent");
+        return sandbox_v3_refuse(r, 400, "INVALID_REQUEST", "Http头缺少Accept或User-Agent");
     struct str type = http_header_get(&r->headers, "Content-Type", NULL);
     if (r->body.n && !str_starts(type, STR("application/json")))
-        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "Http头Content-Type应为application/json");
+        return sandbox_v3_refuse(r, 400, "INVALID_REQUEST",
+                                 "Http头Content-Type应为application/json");
     return true;
 }
 
-struct account *pay_v3_authorize(struct request *r)
+struct account *sandbox_v3_authorize(struct request *r)
 {
     struct sandbox *s = r->s;
     struct authorization auth;
@@ -87,30 +88,31 @@ struct account *pay_v3_authorize(struct request *r)
         return NULL;
     }
     if (timestamp_s < now_s - CLOCK_SKEW_S || timestamp_s > now_s + CLOCK_SKEW_S) {
-        pay_v3_refuse(r, 401, "SIGN_ERROR",
-                      "Http头Authorization中的timestamp与发起请求的时间不得超过5分钟");
+        sandbox_v3_refuse(r, 401, "SIGN_ERROR",
+                          "Http头Authorization中的timestamp与发起请求的时间不得超过5分钟");
         return NULL;
     }
     struct account *account = sandbox_account(s, auth.mchid);
     if (!account) {
-        pay_v3_refuse(r, 400, "MCH_NOT_EXISTS", "商户号不存在");
+        sandbox_v3_refuse(r, 400, "MCH_NOT_EXISTS", "商户号不存在");
         return NULL;
     }
     if (!str_eq_nocase(auth.serial, account->merchant_serial)) {
-        pay_v3_refuse(r, 401, "SIGN_ERROR", "商户证书序列号有误，请使用签名私钥匹配的证书序列号");
+        sandbox_v3_refuse(r, 401, "SIGN_ERROR",
+                          "商户证书序列号有误，请使用签名私钥匹配的证书序列号");
         return NULL;
     }
     const struct str parts[] = { r->method, STR("\n"),  r->target, STR("\n"), auth.timestamp,
                                  STR("\n"), auth.nonce, STR("\n"), r->body,   STR("\n") };
     if (str_unbase64(r->arena, auth.signature, &signature) ||
         rsa_verify_parts(account->merchant, parts, sizeof parts / sizeof parts[0], signature)) {
-        pay_v3_refuse(r, 401, "SIGN_ERROR", "签名错误，请检查后再试");
+        sandbox_v3_refuse(r, 401, "SIGN_ERROR", "签名错误，请检查后再试");
         return NULL;
     }
     return account;
 }
 
-struct platform_key pay_v3_signer(struct account *account, struct str wanted, struct arena *a)
+struct platform_key sandbox_v3_signer(struct account *account, struct str wanted, struct arena *a)
 {
     const struct platform_key *found = NULL;
     for (size_t i = 0; i < account->platform_count; i++)
@@ -128,8 +130,8 @@ struct platform_key pay_v3_signer(struct account *account, struct str wanted, st
     return k;
 }
 
-struct str pay_v3_signature(struct rsa_key *key, struct str timestamp, struct str nonce,
-                            struct str body, struct arena *a)
+struct str sandbox_v3_signature(struct rsa_key *key, struct str timestamp, struct str nonce,
+                                struct str body, struct arena *a)
 {
     struct str raw;
     struct str message = str_printf(a, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n", STR_ARG(timestamp),

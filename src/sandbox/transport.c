@@ -8,20 +8,20 @@
 
 #define BODY_MAX (64 * 1024)
 
-void answer_header(struct answer *a, const char *name, struct str value)
+void sandbox_answer_header(struct answer *a, const char *name, struct str value)
 {
     if (a->header_count < sizeof a->headers / sizeof a->headers[0])
         a->headers[a->header_count++] = (struct http_header) { str_of(name), value };
 }
 
-void answer_set(struct answer *a, int status, const char *content_type, struct str body)
+void sandbox_answer_set(struct answer *a, int status, const char *content_type, struct str body)
 {
     a->status = status;
     a->content_type = content_type;
     a->body = body;
 }
 
-size_t text_find(struct str s, const char *what)
+size_t sandbox_find(struct str s, const char *what)
 {
     size_t at = 0;
     while (at < s.n && !str_starts(str_sub(s, at, s.n), str_of(what)))
@@ -29,7 +29,7 @@ size_t text_find(struct str s, const char *what)
     return at;
 }
 
-struct str request_query(struct request *r, const char *key)
+struct str sandbox_request_query(struct request *r, const char *key)
 {
     struct str rest = r->query;
     while (rest.p) {
@@ -51,13 +51,13 @@ void sandbox_handle(struct request *r)
     r->query = r->target;
     r->path = str_cut(&r->query, '?');
     if (below(r->path, "/v3"))
-        pay_v3_handle(r);
+        sandbox_v3_handle(r);
     else if (below(r->path, "/sandbox/v1"))
-        control_handle(r);
+        sandbox_control_handle(r);
     else if (below(r->path, "/phone"))
-        phone_handle(r);
+        sandbox_phone_handle(r);
     else
-        answer_set(r->answer, 404, NULL, STR_NONE);
+        sandbox_answer_set(r->answer, 404, NULL, STR_NONE);
 }
 
 /* ---- HTTP ---- */

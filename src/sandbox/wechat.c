@@ -33,16 +33,17 @@ static void refuse_detail(struct request *r, int status, const char *code, const
     }
     json_kv_str(&o, "message", str_of(message));
     json_end_object(&o);
-    answer_set(r->answer, status, "application/json; charset=utf-8", buf_str(&b));
+    sandbox_answer_set(r->answer, status, "application/json; charset=utf-8", buf_str(&b));
 }
 
-bool pay_v3_refuse(struct request *r, int status, const char *code, const char *message)
+bool sandbox_v3_refuse(struct request *r, int status, const char *code, const char *message)
 {
     refuse_detail(r, status, code, message, NULL, STR_NONE, NULL);
     return false;
 }
 
-bool pay_v3_refuse_field(struct request *r, const char *field, struct str value, const char *issue)
+bool sandbox_v3_refuse_field(struct request *r, const char *field, struct str value,
+                             const char *issue)
 {
     refuse_detail(r, 400, "PARAM_ERROR", "参数错误", field, value, issue);
     return false;
@@ -56,48 +57,48 @@ static const char *member_of(const char *field)
     return last ? last + 1 : field;
 }
 
-bool pay_v3_text(struct wechat_call *c, const struct json *object, const char *field, size_t min,
-                 size_t max, bool required, struct str *ret)
+bool sandbox_v3_text(struct wechat_call *c, const struct json *object, const char *field,
+                     size_t min, size_t max, bool required, struct str *ret)
 {
     const struct json *j = json_get(object, member_of(field));
     if (!j || j->type == JSON_NULL)
-        return required ? pay_v3_refuse_field(c->r, field, STR_NONE, "必填") : true;
+        return required ? sandbox_v3_refuse_field(c->r, field, STR_NONE, "必填") : true;
     if (j->type != JSON_STRING)
-        return pay_v3_refuse_field(c->r, field, j->raw, "类型应为string");
+        return sandbox_v3_refuse_field(c->r, field, j->raw, "类型应为string");
     size_t n = str_utf8_count(j->text);
     if (n < min || n > max)
-        return pay_v3_refuse_field(c->r, field, j->text, "长度不符合要求");
+        return sandbox_v3_refuse_field(c->r, field, j->text, "长度不符合要求");
     *ret = j->text;
     return true;
 }
 
-bool pay_v3_number(struct wechat_call *c, const struct json *object, const char *field, int64_t min,
-                   bool required, int64_t *ret)
+bool sandbox_v3_number(struct wechat_call *c, const struct json *object, const char *field,
+                       int64_t min, bool required, int64_t *ret)
 {
     const struct json *j = json_get(object, member_of(field));
     int64_t v;
     if (!j || j->type == JSON_NULL)
-        return required ? pay_v3_refuse_field(c->r, field, STR_NONE, "必填") : true;
+        return required ? sandbox_v3_refuse_field(c->r, field, STR_NONE, "必填") : true;
     if (json_int(j, &v))
-        return pay_v3_refuse_field(c->r, field, j->raw, "类型应为int");
+        return sandbox_v3_refuse_field(c->r, field, j->raw, "类型应为int");
     if (v < min || v > INT32_MAX)
-        return pay_v3_refuse_field(c->r, field, j->raw, "数值不在范围内");
+        return sandbox_v3_refuse_field(c->r, field, j->raw, "数值不在范围内");
     *ret = v;
     return true;
 }
 
 /* The real one demands https and a public host; here callbacks stay at home. */
-bool pay_v3_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret)
+bool sandbox_v3_notify_url(struct wechat_call *c, size_t max, bool required, struct str *ret)
 {
     struct url url;
-    if (!pay_v3_text(c, c->body, "/notify_url", 1, max, required, ret))
+    if (!sandbox_v3_text(c, c->body, "/notify_url", 1, max, required, ret))
         return false;
     if (ret->n && (url_parse(*ret, &url, NULL) || memchr(ret->p, '?', ret->n)))
-        return pay_v3_refuse_field(c->r, "/notify_url", *ret, "格式错误，不能携带参数");
+        return sandbox_v3_refuse_field(c->r, "/notify_url", *ret, "格式错误，不能携带参数");
     return true;
 }
 
-bool pay_v3_is_number(struct str s, size_t min, size_t max, const char *extra)
+bool sandbox_v3_is_number(struct str s, size_t min, size_t max, const char *extra)
 {
     if (s.n < min || s.n > max)
         return false;
@@ -143,8 +144,8 @@ static void certificates(struct wechat_call *c)
     json_out_init(&o, &b);
     sandbox_lock(c->s);
     if (!c->account->platform_count) {
-        pay_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS",
-                      "无可用的平台证书，请在商户平台-API安全申请使用微信支付公钥");
+        sandbox_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS",
+                          "无可用的平台证书，请在商户平台-API安全申请使用微信支付公钥");
     } else {
         json_begin_object(&o);
         json_key(&o, "data");
@@ -153,7 +154,7 @@ static void certificates(struct wechat_call *c)
             print_certificate(c, &c->account->platform[i], &o);
         json_end_array(&o);
         json_end_object(&o);
-        answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
+        sandbox_answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
     }
     sandbox_unlock(c->s);
 }
@@ -168,15 +169,15 @@ struct wechat_route {
 };
 
 static const struct wechat_route routes[] = {
-    { "POST", "/v3/pay/transactions/jsapi", "prepay", pay_v3_prepay, PRODUCT_JSAPI },
-    { "POST", "/v3/pay/transactions/native", "prepay", pay_v3_prepay, PRODUCT_NATIVE },
-    { "POST", "/v3/pay/transactions/app", "prepay", pay_v3_prepay, PRODUCT_APP },
-    { "POST", "/v3/pay/transactions/h5", "prepay", pay_v3_prepay, PRODUCT_H5 },
-    { "GET", "/v3/pay/transactions/out-trade-no/{}", "query", pay_v3_query, 0 },
-    { "GET", "/v3/pay/transactions/id/{}", "query", pay_v3_query_id, 0 },
-    { "POST", "/v3/pay/transactions/out-trade-no/{}/close", "close", pay_v3_close, 0 },
-    { "POST", "/v3/refund/domestic/refunds", "refund", pay_v3_refund_create, 0 },
-    { "GET", "/v3/refund/domestic/refunds/{}", "query_refund", pay_v3_refund_query, 0 },
+    { "POST", "/v3/pay/transactions/jsapi", "prepay", sandbox_v3_prepay, PRODUCT_JSAPI },
+    { "POST", "/v3/pay/transactions/native", "prepay", sandbox_v3_prepay, PRODUCT_NATIVE },
+    { "POST", "/v3/pay/transactions/app", "prepay", sandbox_v3_prepay, PRODUCT_APP },
+    { "POST", "/v3/pay/transactions/h5", "prepay", sandbox_v3_prepay, PRODUCT_H5 },
+    { "GET", "/v3/pay/transactions/out-trade-no/{}", "query", sandbox_v3_query, 0 },
+    { "GET", "/v3/pay/transactions/id/{}", "query", sandbox_v3_query_id, 0 },
+    { "POST", "/v3/pay/transactions/out-trade-no/{}/close", "close", sandbox_v3_close, 0 },
+    { "POST", "/v3/refund/domestic/refunds", "refund", sandbox_v3_refund_create, 0 },
+    { "GET", "/v3/refund/domestic/refunds/{}", "query_refund", sandbox_v3_refund_query, 0 },
     { "GET", "/v3/certificates", "certificates", certificates, 0 },
 };
 
@@ -209,7 +210,7 @@ static const struct wechat_route *find_route(struct request *r, struct str *ret_
         *ret_param = param;
         return &routes[i];
     }
-    answer_set(r->answer, path_known ? 405 : 404, NULL, STR_NONE);
+    sandbox_answer_set(r->answer, path_known ? 405 : 404, NULL, STR_NONE);
     return NULL;
 }
 
@@ -219,7 +220,7 @@ static const struct wechat_route *find_route(struct request *r, struct str *ret_
 static struct str claimed_mchid(const struct request *r)
 {
     struct str header = http_header_get(&r->headers, "Authorization", NULL);
-    struct str rest = str_sub(header, text_find(header, "mchid=\""), header.n);
+    struct str rest = str_sub(header, sandbox_find(header, "mchid=\""), header.n);
     str_cut(&rest, '"');
     return str_cut(&rest, '"');
 }
@@ -231,18 +232,18 @@ static bool fails_before(struct request *r, struct str call, struct str mchid)
     struct faults *f = &r->s->faults;
     bool failed = true;
     sandbox_lock(r->s);
-    if (faults_hit(f, FAULT_NOT_SENT, call, mchid, NULL)) {
+    if (sandbox_faults_hit(f, FAULT_NOT_SENT, call, mchid, NULL)) {
         r->answer->outcome = ANSWER_NOT_REACHED;
-    } else if (faults_hit(f, FAULT_TIMEOUT, call, mchid, &rule)) {
+    } else if (sandbox_faults_hit(f, FAULT_TIMEOUT, call, mchid, &rule)) {
         r->answer->outcome = ANSWER_NEVER_COMES;
         r->answer->hold_ms = rule.delay_ms;
-    } else if (faults_hit(f, FAULT_ERROR, call, mchid, &rule)) {
+    } else if (sandbox_faults_hit(f, FAULT_ERROR, call, mchid, &rule)) {
         const char *code = rule.code.n ? str_cstr(r->arena, rule.code) : "SYSTEM_ERROR";
-        pay_v3_refuse(r, rule.status ? rule.status : 400, code, "sandbox: refused on demand");
-    } else if (faults_hit(f, FAULT_HTTP_500, call, mchid, NULL)) {
-        pay_v3_refuse(r, 500, "SYSTEM_ERROR", "系统异常，请稍后重试");
-    } else if (faults_hit(f, FAULT_HTTP_429, call, mchid, NULL)) {
-        pay_v3_refuse(r, 429, "FREQUENCY_LIMITED", "频率限制，请降低调用频率");
+        sandbox_v3_refuse(r, rule.status ? rule.status : 400, code, "sandbox: refused on demand");
+    } else if (sandbox_faults_hit(f, FAULT_HTTP_500, call, mchid, NULL)) {
+        sandbox_v3_refuse(r, 500, "SYSTEM_ERROR", "系统异常，请稍后重试");
+    } else if (sandbox_faults_hit(f, FAULT_HTTP_429, call, mchid, NULL)) {
+        sandbox_v3_refuse(r, 429, "FREQUENCY_LIMITED", "频率限制，请降低调用频率");
     } else {
         failed = false;
     }
@@ -263,18 +264,18 @@ static struct answer_faults fails_after(struct request *r, struct str call, stru
     if (r->answer->status / 100 != 2)
         return ret;
     sandbox_lock(r->s);
-    if (faults_hit(f, FAULT_ANSWER_LOST, call, mchid, &rule)) {
+    if (sandbox_faults_hit(f, FAULT_ANSWER_LOST, call, mchid, &rule)) {
         r->answer->outcome = ANSWER_NEVER_COMES;
         r->answer->hold_ms = rule.delay_ms;
-    } else if (faults_hit(f, FAULT_HTTP_429_DONE, call, mchid, NULL)) {
-        pay_v3_refuse(r, 429, "FREQUENCY_LIMITED", "频率限制，请降低调用频率");
+    } else if (sandbox_faults_hit(f, FAULT_HTTP_429_DONE, call, mchid, NULL)) {
+        sandbox_v3_refuse(r, 429, "FREQUENCY_LIMITED", "频率限制，请降低调用频率");
     } else {
-        if (faults_hit(f, FAULT_GARBAGE, call, mchid, NULL))
-            answer_set(r->answer, 200, "application/json; charset=utf-8",
-                       r->answer->body.n ? str_sub(r->answer->body, 0, r->answer->body.n / 2)
-                                         : STR("{"));
-        ret.unsigned_answer = faults_hit(f, FAULT_UNSIGNED, call, mchid, NULL);
-        ret.bad_signature = faults_hit(f, FAULT_BAD_SIGNATURE, call, mchid, NULL);
+        if (sandbox_faults_hit(f, FAULT_GARBAGE, call, mchid, NULL))
+            sandbox_answer_set(
+                r->answer, 200, "application/json; charset=utf-8",
+                r->answer->body.n ? str_sub(r->answer->body, 0, r->answer->body.n / 2) : STR("{"));
+        ret.unsigned_answer = sandbox_faults_hit(f, FAULT_UNSIGNED, call, mchid, NULL);
+        ret.bad_signature = sandbox_faults_hit(f, FAULT_BAD_SIGNATURE, call, mchid, NULL);
     }
     sandbox_unlock(r->s);
     return ret;
@@ -285,18 +286,18 @@ static void sign_answer(struct request *r, struct account *account, bool badly)
     struct arena *a = r->arena;
     struct str wanted = http_header_get(&r->headers, "Wechatpay-Serial", NULL);
     sandbox_lock(r->s);
-    struct platform_key k = pay_v3_signer(account, wanted, a);
+    struct platform_key k = sandbox_v3_signer(account, wanted, a);
     sandbox_unlock(r->s);
     struct str timestamp = str_printf(a, "%lld", (long long)(env_now_ms(r->s->env) / 1000));
     struct str nonce = sandbox_random_text(r->s, a, 32);
     struct str what = badly ? STR("something else") : r->answer->body;
-    struct str signature = pay_v3_signature(k.key, timestamp, nonce, what, a);
+    struct str signature = sandbox_v3_signature(k.key, timestamp, nonce, what, a);
     rsa_unref(k.key);
-    answer_header(r->answer, "Wechatpay-Nonce", nonce);
-    answer_header(r->answer, "Wechatpay-Serial", k.serial);
-    answer_header(r->answer, "Wechatpay-Signature", signature);
-    answer_header(r->answer, "Wechatpay-Signature-Type", STR("WECHATPAY2-SHA256-RSA2048"));
-    answer_header(r->answer, "Wechatpay-Timestamp", timestamp);
+    sandbox_answer_header(r->answer, "Wechatpay-Nonce", nonce);
+    sandbox_answer_header(r->answer, "Wechatpay-Serial", k.serial);
+    sandbox_answer_header(r->answer, "Wechatpay-Signature", signature);
+    sandbox_answer_header(r->answer, "Wechatpay-Signature-Type", STR("WECHATPAY2-SHA256-RSA2048"));
+    sandbox_answer_header(r->answer, "Wechatpay-Timestamp", timestamp);
 }
 
 static struct account *run(struct request *r, const struct wechat_route *route, struct str param)
@@ -304,19 +305,19 @@ static struct account *run(struct request *r, const struct wechat_route *route, 
     struct wechat_call c = {
         .r = r, .s = r->s, .arena = r->arena, .param = param, .product = route->product
     };
-    c.account = pay_v3_authorize(r);
+    c.account = sandbox_v3_authorize(r);
     if (!c.account)
         return NULL;
     if (str_eq(r->method, STR("POST")) &&
         (json_parse(r->arena, r->body, &c.body, NULL) || c.body->type != JSON_OBJECT)) {
-        pay_v3_refuse(r, 400, "PARAM_ERROR", "请求体不是合法的JSON");
+        sandbox_v3_refuse(r, 400, "PARAM_ERROR", "请求体不是合法的JSON");
         return NULL;
     }
     route->handler(&c);
     return c.account;
 }
 
-void pay_v3_handle(struct request *r)
+void sandbox_v3_handle(struct request *r)
 {
     struct str param = STR_NONE;
     const struct wechat_route *route = find_route(r, &param);
@@ -332,7 +333,7 @@ void pay_v3_handle(struct request *r)
             sign_answer(r, account, bad.bad_signature);
     }
     if (r->answer->status / 100 == 2 || !transactions)
-        answer_header(
+        sandbox_answer_header(
             r->answer, "Request-ID",
             str_printf(r->arena, STR_FMT "-0", STR_ARG(sandbox_random_text(r->s, r->arena, 32))));
 }

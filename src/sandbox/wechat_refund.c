@@ -22,20 +22,21 @@ static bool read_wish(struct wechat_call *c, struct refund_wish *w)
 {
     struct str currency, reason;
     const struct json *amount = json_get(c->body, "amount");
-    if (!pay_v3_text(c, c->body, "/transaction_id", 1, 32, false, &w->transaction_id) ||
-        !pay_v3_text(c, c->body, "/out_trade_no", 6, 32, !w->transaction_id.p, &w->out_trade_no) ||
-        !pay_v3_text(c, c->body, "/out_refund_no", 1, 64, true, &w->like.out_refund_no) ||
-        !pay_v3_text(c, c->body, "/reason", 0, 80, false, &reason) ||
-        !pay_v3_notify_url(c, 256, false, &w->like.notify_url) ||
-        !pay_v3_number(c, amount, "/amount/refund", 1, true, &w->like.amount_fen) ||
-        !pay_v3_number(c, amount, "/amount/total", 1, true, &w->total_fen) ||
-        !pay_v3_text(c, amount, "/amount/currency", 1, 16, true, &currency))
+    if (!sandbox_v3_text(c, c->body, "/transaction_id", 1, 32, false, &w->transaction_id) ||
+        !sandbox_v3_text(c, c->body, "/out_trade_no", 6, 32, !w->transaction_id.p,
+                         &w->out_trade_no) ||
+        !sandbox_v3_text(c, c->body, "/out_refund_no", 1, 64, true, &w->like.out_refund_no) ||
+        !sandbox_v3_text(c, c->body, "/reason", 0, 80, false, &reason) ||
+        !sandbox_v3_notify_url(c, 256, false, &w->like.notify_url) ||
+        !sandbox_v3_number(c, amount, "/amount/refund", 1, true, &w->like.amount_fen) ||
+        !sandbox_v3_number(c, amount, "/amount/total", 1, true, &w->total_fen) ||
+        !sandbox_v3_text(c, amount, "/amount/currency", 1, 16, true, &currency))
         return false;
-    if (!pay_v3_is_number(w->like.out_refund_no, 1, 64, "_-|*@"))
-        return pay_v3_refuse_field(c->r, "/out_refund_no", w->like.out_refund_no,
-                                   "只能是数字、大小写字母_-|*@");
+    if (!sandbox_v3_is_number(w->like.out_refund_no, 1, 64, "_-|*@"))
+        return sandbox_v3_refuse_field(c->r, "/out_refund_no", w->like.out_refund_no,
+                                       "只能是数字、大小写字母_-|*@");
     if (!str_eq(currency, STR("CNY")))
-        return pay_v3_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
+        return sandbox_v3_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
     return true;
 }
 
@@ -55,18 +56,18 @@ static bool check_rules(struct wechat_call *c, const struct trade *t, const stru
     const struct account *a = c->account;
     int64_t now_ms = w->like.created_ms;
     if (w->total_fen != t->taken_fen)
-        return pay_v3_refuse(r, 400, "INVALID_REQUEST",
-                             "订单金额或退款金额与之前请求不一致，请核实后再试");
+        return sandbox_v3_refuse(r, 400, "INVALID_REQUEST",
+                                 "订单金额或退款金额与之前请求不一致，请核实后再试");
     if (now_ms > t->success_ms + REFUND_UNTIL)
-        return pay_v3_refuse(r, 400, "TRADE_OVERDUE", "订单已经超过可退款的最大期限");
+        return sandbox_v3_refuse(r, 400, "TRADE_OVERDUE", "订单已经超过可退款的最大期限");
     if (w->like.amount_fen > t->taken_fen - t->refunded_fen)
-        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "申请退款金额大于订单可退金额");
+        return sandbox_v3_refuse(r, 400, "INVALID_REQUEST", "申请退款金额大于订单可退金额");
     if (t->refund_count >= REFUNDS_MOST)
-        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "该订单部分退款次数已达上限50次");
+        return sandbox_v3_refuse(r, 400, "INVALID_REQUEST", "该订单部分退款次数已达上限50次");
     if (t->refund_count && now_ms < t->refunded_ms + APART_MS)
-        return pay_v3_refuse(r, 400, "INVALID_REQUEST", "同一订单多次退款间隔需大于1分钟");
+        return sandbox_v3_refuse(r, 400, "INVALID_REQUEST", "同一订单多次退款间隔需大于1分钟");
     if (w->like.amount_fen > a->taken_fen - a->refunded_fen - a->withdrawn_fen)
-        return pay_v3_refuse(r, 403, "NOT_ENOUGH", "基本账户余额不足，请充值后重新发起");
+        return sandbox_v3_refuse(r, 403, "NOT_ENOUGH", "基本账户余额不足，请充值后重新发起");
     return true;
 }
 
@@ -107,13 +108,13 @@ static void answer_refund(struct wechat_call *c, const struct refund *r)
     json_begin_array(&o);
     json_end_array(&o);
     json_kv_str(&o, "refund_id", r->refund_id);
-    json_kv_str(&o, "status", str_of(refund_state_name(r->state)));
+    json_kv_str(&o, "status", str_of(books_refund_state(r->state)));
     if (r->state == REFUND_SUCCESS)
         json_kv_str(&o, "success_time", clock_rfc3339(c->arena, r->end_ms));
     json_kv_str(&o, "transaction_id", t->transaction_id);
     json_kv_str(&o, "user_received_account", str_of(received_account(r)));
     json_end_object(&o);
-    answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
+    sandbox_answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
 }
 
 /* Lock held. */
@@ -124,15 +125,15 @@ static struct refund *accept(struct wechat_call *c, struct refund_wish *w, struc
     w->like.trade = t;
     w->like.end = REFUND_SUCCESS;
     w->like.end_ms = w->like.created_ms + TAKES_MS;
-    if (faults_hit(f, FAULT_REFUND_STUCK, call, mchid, NULL))
+    if (sandbox_faults_hit(f, FAULT_REFUND_STUCK, call, mchid, NULL))
         w->like.end_ms = 0;
-    else if (faults_hit(f, FAULT_REFUND_CLOSED, call, mchid, NULL))
+    else if (sandbox_faults_hit(f, FAULT_REFUND_CLOSED, call, mchid, NULL))
         w->like.end = REFUND_CLOSED;
-    else if (faults_hit(f, FAULT_REFUND_ABNORMAL, call, mchid, NULL))
+    else if (sandbox_faults_hit(f, FAULT_REFUND_ABNORMAL, call, mchid, NULL))
         w->like.end = REFUND_ABNORMAL;
     struct refund *r = books_add_refund(&c->s->books, &w->like);
     if (r->end_ms && r->notify_url.n)
-        callbacks_schedule(c->s, t, r, r->end_ms);
+        sandbox_callbacks_schedule(c->s, t, r, r->end_ms);
     return r;
 }
 
@@ -142,13 +143,13 @@ static void create(struct wechat_call *c, struct refund_wish *w)
     books_age(&c->s->books, w->like.created_ms);
     struct refund *r = books_refund(&c->s->books, c->account, w->like.out_refund_no);
     if (r && memcmp(&r->request, &w->like.request, sizeof r->request) != 0) {
-        pay_v3_refuse(c->r, 400, "INVALID_REQUEST",
-                      "订单金额或退款金额与之前请求不一致，请核实后再试");
+        sandbox_v3_refuse(c->r, 400, "INVALID_REQUEST",
+                          "订单金额或退款金额与之前请求不一致，请核实后再试");
         return;
     }
     struct trade *t = r ? r->trade : trade_of(c, w);
     if (!t) {
-        pay_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "订单不存在或未支付");
+        sandbox_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "订单不存在或未支付");
         return;
     }
     if (!r && check_rules(c, t, w))
@@ -157,7 +158,7 @@ static void create(struct wechat_call *c, struct refund_wish *w)
         answer_refund(c, r);
 }
 
-void pay_v3_refund_create(struct wechat_call *c)
+void sandbox_v3_refund_create(struct wechat_call *c)
 {
     struct refund_wish w = { .like.created_ms = env_now_ms(c->s->env) };
     if (!read_wish(c, &w))
@@ -168,7 +169,7 @@ void pay_v3_refund_create(struct wechat_call *c)
     sandbox_unlock(c->s);
 }
 
-void pay_v3_refund_query(struct wechat_call *c)
+void sandbox_v3_refund_query(struct wechat_call *c)
 {
     sandbox_lock(c->s);
     books_age(&c->s->books, env_now_ms(c->s->env));
@@ -176,6 +177,6 @@ void pay_v3_refund_query(struct wechat_call *c)
     if (r)
         answer_refund(c, r);
     else
-        pay_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "退款单不存在");
+        sandbox_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "退款单不存在");
     sandbox_unlock(c->s);
 }

@@ -15,15 +15,16 @@ static bool read_payer(struct wechat_call *c, struct trade *t)
 {
     const struct json *payer = json_get(c->body, "payer"), *scene = json_get(c->body, "scene_info");
     struct str ignored;
-    if (!pay_v3_text(c, payer, "/payer/openid", 1, 128, t->product == PRODUCT_JSAPI, &t->openid) ||
-        !pay_v3_text(c, scene, "/scene_info/device_id", 0, 32, false, &t->device_id))
+    if (!sandbox_v3_text(c, payer, "/payer/openid", 1, 128, t->product == PRODUCT_JSAPI,
+                         &t->openid) ||
+        !sandbox_v3_text(c, scene, "/scene_info/device_id", 0, 32, false, &t->device_id))
         return false;
     if (t->product != PRODUCT_H5 && !scene)
         return true;
-    return pay_v3_text(c, scene, "/scene_info/payer_client_ip", 1, 45, true, &ignored) &&
+    return sandbox_v3_text(c, scene, "/scene_info/payer_client_ip", 1, 45, true, &ignored) &&
            (t->product != PRODUCT_H5 ||
-            pay_v3_text(c, json_get(scene, "h5_info"), "/scene_info/h5_info/type", 1, 32, true,
-                        &ignored));
+            sandbox_v3_text(c, json_get(scene, "h5_info"), "/scene_info/h5_info/type", 1, 32, true,
+                            &ignored));
 }
 
 static bool read_expiry(struct wechat_call *c, struct trade *t)
@@ -31,15 +32,15 @@ static bool read_expiry(struct wechat_call *c, struct trade *t)
     struct str text = STR_NONE;
     int64_t given_ms;
     t->expire_ms = t->created_ms + EXPIRES_MS;
-    if (!pay_v3_text(c, c->body, "/time_expire", 1, 64, false, &text))
+    if (!sandbox_v3_text(c, c->body, "/time_expire", 1, 64, false, &text))
         return false;
     if (!text.p)
         return true;
     if (clock_parse_rfc3339(text, &given_ms))
-        return pay_v3_refuse_field(c->r, "/time_expire", text,
-                                   "格式应为YYYY-MM-DDTHH:mm:ss+TIMEZONE");
+        return sandbox_v3_refuse_field(c->r, "/time_expire", text,
+                                       "格式应为YYYY-MM-DDTHH:mm:ss+TIMEZONE");
     if (given_ms > t->expire_ms)
-        return pay_v3_refuse_field(c->r, "/time_expire", text, "不能晚于下单后7天");
+        return sandbox_v3_refuse_field(c->r, "/time_expire", text, "不能晚于下单后7天");
     t->expire_ms =
         given_ms < t->created_ms + EXPIRES_LEAST_MS ? t->created_ms + EXPIRES_LEAST_MS : given_ms;
     return true;
@@ -49,26 +50,26 @@ static bool read_prepay(struct wechat_call *c, struct trade *t)
 {
     struct str appid, mchid, currency = STR("CNY");
     const struct json *amount = json_get(c->body, "amount");
-    if (!pay_v3_text(c, c->body, "/appid", 1, 32, true, &appid) ||
-        !pay_v3_text(c, c->body, "/mchid", 1, 32, true, &mchid) ||
-        !pay_v3_text(c, c->body, "/description", 1, 127, true, &t->description) ||
-        !pay_v3_text(c, c->body, "/out_trade_no", 6, 32, true, &t->out_trade_no) ||
-        !pay_v3_text(c, c->body, "/attach", 0, 128, false, &t->attach) ||
-        !pay_v3_notify_url(c, 255, true, &t->notify_url) ||
-        !pay_v3_number(c, amount, "/amount/total", 1, true, &t->total_fen) ||
-        !pay_v3_text(c, amount, "/amount/currency", 1, 16, false, &currency) || !read_payer(c, t) ||
-        !read_expiry(c, t))
+    if (!sandbox_v3_text(c, c->body, "/appid", 1, 32, true, &appid) ||
+        !sandbox_v3_text(c, c->body, "/mchid", 1, 32, true, &mchid) ||
+        !sandbox_v3_text(c, c->body, "/description", 1, 127, true, &t->description) ||
+        !sandbox_v3_text(c, c->body, "/out_trade_no", 6, 32, true, &t->out_trade_no) ||
+        !sandbox_v3_text(c, c->body, "/attach", 0, 128, false, &t->attach) ||
+        !sandbox_v3_notify_url(c, 255, true, &t->notify_url) ||
+        !sandbox_v3_number(c, amount, "/amount/total", 1, true, &t->total_fen) ||
+        !sandbox_v3_text(c, amount, "/amount/currency", 1, 16, false, &currency) ||
+        !read_payer(c, t) || !read_expiry(c, t))
         return false;
-    if (!pay_v3_is_number(t->out_trade_no, 6, 32, "_-|*"))
-        return pay_v3_refuse_field(c->r, "/out_trade_no", t->out_trade_no,
-                                   "只能是数字、大小写字母_-|*");
+    if (!sandbox_v3_is_number(t->out_trade_no, 6, 32, "_-|*"))
+        return sandbox_v3_refuse_field(c->r, "/out_trade_no", t->out_trade_no,
+                                       "只能是数字、大小写字母_-|*");
     if (!str_eq(currency, STR("CNY")))
-        return pay_v3_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
+        return sandbox_v3_refuse_field(c->r, "/amount/currency", currency, "仅支持CNY");
     if (!str_eq(mchid, c->account->mchid))
-        return pay_v3_refuse(c->r, 400, "PARAM_ERROR",
-                             "http header中的mchid与post payload中的mchid不匹配");
+        return sandbox_v3_refuse(c->r, 400, "PARAM_ERROR",
+                                 "http header中的mchid与post payload中的mchid不匹配");
     if (!str_eq(appid, c->account->appid))
-        return pay_v3_refuse(c->r, 400, "APPID_MCHID_NOT_MATCH", "appid和mch_id不匹配");
+        return sandbox_v3_refuse(c->r, 400, "APPID_MCHID_NOT_MATCH", "appid和mch_id不匹配");
     return true;
 }
 
@@ -78,20 +79,20 @@ static struct trade *open_trade(struct wechat_call *c, const struct trade *like)
     struct trade *t = books_trade(&c->s->books, c->account, like->out_trade_no);
     if (!t)
         t = books_add_trade(&c->s->books, like);
-    trade_age(t, like->created_ms);
+    books_age_trade(t, like->created_ms);
     bool refused = true;
     switch (t->state) {
     case TRADE_NOTPAY:
         refused = memcmp(&t->request, &like->request, sizeof t->request) != 0;
         if (refused)
-            pay_v3_refuse(c->r, 403, "OUT_TRADE_NO_USED", "商户订单号重复");
+            sandbox_v3_refuse(c->r, 403, "OUT_TRADE_NO_USED", "商户订单号重复");
         break;
     case TRADE_SUCCESS:
     case TRADE_REFUND:
-        pay_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
+        sandbox_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
         break;
     case TRADE_CLOSED:
-        pay_v3_refuse(c->r, 400, "ORDER_CLOSED", "该订单已关闭");
+        sandbox_v3_refuse(c->r, 400, "ORDER_CLOSED", "该订单已关闭");
         break;
     }
     t->prepays += !refused;
@@ -130,10 +131,10 @@ static void answer_prepay(struct wechat_call *c, struct str out_trade_no)
                               STR_ARG(token));
         break;
     }
-    answer_set(c->r->answer, 200, "application/json; charset=utf-8", body);
+    sandbox_answer_set(c->r->answer, 200, "application/json; charset=utf-8", body);
 }
 
-void pay_v3_prepay(struct wechat_call *c)
+void sandbox_v3_prepay(struct wechat_call *c)
 {
     struct trade like = { .account = c->account,
                           .product = c->product,
@@ -153,8 +154,8 @@ void pay_v3_prepay(struct wechat_call *c)
 static const char *const trade_types[] = { "JSAPI", "NATIVE", "APP", "MWEB" };
 static const char *const state_texts[] = { "订单未支付", "支付成功", "转入退款", "订单已关闭" };
 
-void transaction_print(const struct trade *t, enum trade_state state,
-                       const struct transaction_lie *lie, struct arena *a, struct json_out *o)
+void sandbox_v3_print(const struct trade *t, enum trade_state state,
+                      const struct transaction_lie *lie, struct arena *a, struct json_out *o)
 {
     bool paid = state == TRADE_SUCCESS || state == TRADE_REFUND;
     int64_t amount = (paid ? t->taken_fen : t->total_fen) + (lie ? lie->amount_delta_fen : 0);
@@ -191,7 +192,7 @@ void transaction_print(const struct trade *t, enum trade_state state,
     }
     if (paid)
         json_kv_str(o, "success_time", clock_rfc3339(a, t->success_ms));
-    json_kv_str(o, "trade_state", str_of(trade_state_name(state)));
+    json_kv_str(o, "trade_state", str_of(books_trade_state(state)));
     json_kv_str(o, "trade_state_desc", str_of(state_texts[state]));
     if (paid) {
         json_kv_str(o, "trade_type", str_of(trade_types[t->product]));
@@ -202,12 +203,12 @@ void transaction_print(const struct trade *t, enum trade_state state,
 
 static bool check_query_mchid(struct wechat_call *c)
 {
-    struct str mchid = request_query(c->r, "mchid");
+    struct str mchid = sandbox_request_query(c->r, "mchid");
     if (!mchid.n)
-        return pay_v3_refuse_field(c->r, "mchid", STR_NONE, "必填");
+        return sandbox_v3_refuse_field(c->r, "mchid", STR_NONE, "必填");
     if (!str_eq(mchid, c->account->mchid))
-        return pay_v3_refuse(c->r, 400, "PARAM_ERROR",
-                             "http header中的mchid与query中的mchid不匹配");
+        return sandbox_v3_refuse(c->r, 400, "PARAM_ERROR",
+                                 "http header中的mchid与query中的mchid不匹配");
     return true;
 }
 
@@ -216,15 +217,15 @@ static void answer_trade(struct wechat_call *c, struct trade *t)
 {
     struct buf b;
     struct json_out o;
-    trade_age(t, env_now_ms(c->s->env));
+    books_age_trade(t, env_now_ms(c->s->env));
     t->queries++;
     buf_init_arena(&b, c->arena, 16384);
     json_out_init(&o, &b);
-    transaction_print(t, t->state, NULL, c->arena, &o);
-    answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
+    sandbox_v3_print(t, t->state, NULL, c->arena, &o);
+    sandbox_answer_set(c->r->answer, 200, "application/json; charset=utf-8", buf_str(&b));
 }
 
-void pay_v3_query(struct wechat_call *c)
+void sandbox_v3_query(struct wechat_call *c)
 {
     if (!check_query_mchid(c))
         return;
@@ -233,11 +234,11 @@ void pay_v3_query(struct wechat_call *c)
     if (t)
         answer_trade(c, t);
     else
-        pay_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
+        sandbox_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
     sandbox_unlock(c->s);
 }
 
-void pay_v3_query_id(struct wechat_call *c)
+void sandbox_v3_query_id(struct wechat_call *c)
 {
     if (!check_query_mchid(c))
         return;
@@ -246,32 +247,32 @@ void pay_v3_query_id(struct wechat_call *c)
     if (t && t->account == c->account && t->success_ms)
         answer_trade(c, t);
     else
-        pay_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
+        sandbox_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
     sandbox_unlock(c->s);
 }
 
 /* ---- close ---- */
 
-void pay_v3_close(struct wechat_call *c)
+void sandbox_v3_close(struct wechat_call *c)
 {
     struct str mchid;
-    if (!pay_v3_text(c, c->body, "/mchid", 1, 32, true, &mchid))
+    if (!sandbox_v3_text(c, c->body, "/mchid", 1, 32, true, &mchid))
         return;
     if (!str_eq(mchid, c->account->mchid)) {
-        pay_v3_refuse(c->r, 400, "PARAM_ERROR",
-                      "http header中的mchid与post payload中的mchid不匹配");
+        sandbox_v3_refuse(c->r, 400, "PARAM_ERROR",
+                          "http header中的mchid与post payload中的mchid不匹配");
         return;
     }
     sandbox_lock(c->s);
     struct trade *t = books_trade(&c->s->books, c->account, c->param);
     if (!t) {
-        pay_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
+        sandbox_v3_refuse(c->r, 404, "ORDER_NOT_EXIST", "订单不存在");
     } else if (t->state == TRADE_SUCCESS || t->state == TRADE_REFUND) {
-        pay_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
+        sandbox_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
     } else {
         t->state = TRADE_CLOSED;
         t->closes++;
-        answer_set(c->r->answer, 204, NULL, STR_NONE);
+        sandbox_answer_set(c->r->answer, 204, NULL, STR_NONE);
     }
     sandbox_unlock(c->s);
 }
