@@ -1,32 +1,34 @@
-/* settings.h -- the one table of all settings: what fenpay.yaml may say (settings.c), from which --describe and docs/configuration.md are made. */
+/* settings.h -- the one table of all settings: what fenpay.yaml may say, from which `fenpay config --describe` and docs/configuration.md
+ * are made (settings.c). */
 #ifndef FENPAY_SETTINGS_H
 #define FENPAY_SETTINGS_H
 
 #include "channel/channel.h"
 
 struct listener_settings {
-    struct str listen;
+    struct str listen; /* empty: this listener is off */
     int64_t    loops, workers, connections_max, per_address_max;
+    int64_t    header_ms, body_ms, idle_ms;
     bool       behind_proxy;
-    struct str tls_cert, tls_key; /* file: */
+    struct str tls_cert, tls_key; /* PEM text, usually file: */
+    struct str public_url;        /* notify only */
 };
 
 struct settings {
     int        environment; /* enum environment */
-    struct str name;        /* of the installation: CloudEvents source */
+    struct str name;        /* of the installation: the source of its events */
+    struct str master_key;  /* 64 hex digits: encrypts secrets in the database and enc: values */
     struct {
-        struct str url; /* sqlite:data/fenpay.db */
+        struct str url;
         int64_t    cache_bytes, wal_bytes_max;
     } store;
     struct listener_settings api, notify, ops;
-    struct str               notify_public_url; /* notify.public_url */
-    struct str               master_key; /* secret */
     struct {
-        int level;
+        int  level; /* enum log_level */
         bool json;
     } log;
     struct {
-        int64_t payment_expire_ms, expiring_ms, query_stuck_ms, order_amount_max_fen;
+        int64_t expire_ms, expiring_ms, query_stuck_ms, amount_max_fen;
     } payment;
     struct {
         int64_t workers;
@@ -41,5 +43,10 @@ struct settings {
     struct cfg_list accounts; /* struct account_config */
 };
 extern const struct cfg_key settings_table[];
+
+/* Reads and checks the whole: everything cfg.h promises, and what no single key can know (environments that mix, public listeners
+ * without TLS, two accounts of one name, a master key of the wrong length). */
+enum err settings_read(struct arena *a, const char *path, struct settings *ret, struct err_info *info);
+enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir, struct settings *ret, struct err_info *info);
 
 #endif
