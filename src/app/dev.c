@@ -189,6 +189,42 @@ enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notif
     return ERR_OK;
 }
 
+static void write_listener(FILE *f, const char *name, const struct listener_settings *l)
+{
+    fprintf(f, "%s:\n  listen: '" STR_FMT "'\n  per_address_max: %lld\n", name, STR_ARG(l->listen), (long long)l->per_address_max);
+    if (l->public_url.n)
+        fprintf(f, "  public_url: '" STR_FMT "'\n", STR_ARG(l->public_url));
+}
+
+static void write_account(FILE *f, const struct account_config *c, const char *keys)
+{
+    fprintf(f,
+            "  - name: " STR_FMT "\n    channel: wechat\n    environment: dev\n    api_url: '" STR_FMT "'\n    wechat:\n      mchid: '" STR_FMT "'\n      appid: " STR_FMT
+            "\n      merchant_key: file:%s/merchant.key.pem\n      merchant_cert: file:%s/merchant.cert.pem\n      apiv3_key: file:%s/apiv3.key\n"
+            "      platform_certs: [ 'file:%s/platform.cert.pem' ]\n      download_certs: true\n",
+            STR_ARG(c->name), STR_ARG(c->api_url), STR_ARG(c->wechat.mchid), STR_ARG(c->wechat.appid), keys, keys, keys, keys);
+}
+
+enum err dev_write_config(const struct settings *s, const char *keys_dir, const char *path, struct err_info *info)
+{
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return err_set(info, ERR_IO, "%s: cannot be written (%m)", path);
+    char        full[4096];
+    const char *keys = realpath(keys_dir, full) ? full : keys_dir;
+    fprintf(f, "environment: dev\nname: " STR_FMT "\nmaster_key: file:%s/master.key\nstore:\n  url: '" STR_FMT "'\n", STR_ARG(s->name), keys, STR_ARG(s->store.url));
+    write_listener(f, "api", &s->api);
+    write_listener(f, "notify", &s->notify);
+    write_listener(f, "ops", &s->ops);
+    fprintf(f, "limits:\n  rate_per_s: %lld\n  rate_burst: %lld\nwebhook:\n  private_addresses: true\naccounts:\n", (long long)s->limits.rate_per_s,
+            (long long)s->limits.rate_burst);
+    const struct account_config *accounts = s->accounts.items;
+    for (size_t i = 0; i < s->accounts.count; i++)
+        write_account(f, &accounts[i], keys);
+    bool fine = !ferror(f);
+    return fclose(f) == 0 && fine ? ERR_OK : err_set(info, ERR_IO, "%s: cannot be written (%m)", path);
+}
+
 struct redirect {
     struct transport  transport;
     struct transport *inner;

@@ -23,6 +23,9 @@ struct dev_site {
 enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notify_base, struct env *env, struct arena *a, struct dev_site *ret,
                        struct err_info *info);
 
+/* The configuration of such a site as a user would write it, keys as file: references into `keys_dir`. Replaces the file. */
+enum err dev_write_config(const struct settings *s, const char *keys_dir, const char *path, struct err_info *info);
+
 /* serve --dev, whole: returns the exit code. */
 int dev_serve(const struct command *self, const char *dir, const sigset_t *signals);
 

@@ -1,0 +1,15 @@
+/* seed.h -- the statements behind the bench's prepared database (seed_sql.c). */
+#ifndef FENPAY_SEED_H
+#define FENPAY_SEED_H
+
+#include "bench/bench.h"
+
+struct seed {
+    struct number model_order, model_payment;
+    struct number order, payment; /* the clone's */
+    int64_t       due_ms;
+};
+enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info);
+enum err seed_count(struct tx *tx, void *counts, struct err_info *info); /* a store_rule; struct bench_counts */
+
+#endif
