@@ -31,7 +31,6 @@ enum err bench_callbacks(const struct bench_site *b, size_t count, struct str **
 /* ---- the server as a process of its own (server.c) ---- */
 struct bench_server {
     int pid;
-    int log_fd;
     int api_port, notify_port, ops_port;
     int64_t ready_ms;
 };

@@ -4,46 +4,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "bench/bench.h"
 
-/* Starts ourselves with these words; *ret_fd reads what the child prints on `fd`. */
-static enum err start(const char *const words[], int fd, int *ret_pid, int *ret_fd, struct err_info *info)
+/* Starts ourselves with these words; what the child prints on `fd` goes into `file`. */
+static enum err start(const char *const words[], int fd, const char *file, int *ret_pid, struct err_info *info)
 {
-    int pipes[2];
-    if (pipe2(pipes, O_CLOEXEC))
-        return err_set(info, ERR_IO, "pipe (%m)");
+    int out = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (out < 0)
+        return err_set(info, ERR_IO, "%s: cannot be made (%m)", file);
     int pid = fork();
     if (pid == 0) {
-        dup2(pipes[1], fd);
+        dup2(out, fd);
         execv("/proc/self/exe", (char *const *)(uintptr_t)words);
         _exit(127);
     }
-    close(pipes[1]);
+    close(out);
     if (pid < 0)
         return err_set(info, ERR_IO, "fork (%m)");
     *ret_pid = pid;
-    *ret_fd = pipes[0];
     return ERR_OK;
 }
 
-/* Reads lines until one contains `word`; the pipe's owner keeps reading it no further: what follows is little. */
-static bool wait_line(int fd, const char *word, char *line, size_t max)
+/* Waits until a line with `word` stands in the file, or the child has ended. */
+static bool wait_line(const char *file, int pid, const char *word, char *line, size_t max)
 {
-    size_t n = 0;
-    char   c;
-    while (read(fd, &c, 1) == 1) {
-        if (c == '\n') {
-            line[n] = 0;
-            if (strstr(line, word))
+    for (;;) {
+        FILE *f = fopen(file, "re");
+        while (f && fgets(line, (int)max, f))
+            if (strstr(line, word) && strchr(line, '\n')) {
+                fclose(f);
                 return true;
-            n = 0;
-        } else if (n + 1 < max)
-            line[n++] = c;
+            }
+        if (f)
+            fclose(f);
+        if (waitpid(pid, NULL, WNOHANG) == pid)
+            return false;
+        nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
     }
-    return false;
 }
 
 enum err bench_server_start(const struct bench_site *b, struct bench_server *ret, struct err_info *info)
@@ -51,12 +52,13 @@ enum err bench_server_start(const struct bench_site *b, struct bench_server *ret
     const char *config = str_cstr(b->arena, str_printf(b->arena, "%s/fenpay.yaml", b->dir));
     const char *words[] = { "fenpay", "serve", "--config", config, NULL };
     char        line[1024];
-    enum err    e = start(words, STDERR_FILENO, &ret->pid, &ret->log_fd, info);
+    const char *log = str_cstr(b->arena, str_printf(b->arena, "%s/server.log", b->dir));
+    enum err    e = start(words, STDERR_FILENO, log, &ret->pid, info);
     if (e)
         return e;
     const struct json *j;
     int64_t            api, notify, ops;
-    if (!wait_line(ret->log_fd, "serve.ready", line, sizeof line) || json_parse(b->arena, str_dup(b->arena, str_of(line)), &j, info) ||
+    if (!wait_line(log, ret->pid, "serve.ready", line, sizeof line) || json_parse(b->arena, str_dup(b->arena, str_of(line)), &j, info) ||
         json_get_int(j, "api_port", &api, info) || json_get_int(j, "notify_port", &notify, info) || json_get_int(j, "ops_port", &ops, info) ||
         json_get_int(j, "took_ms", &ret->ready_ms, info))
         return err_set(info, ERR_IO, "the server did not become ready: %s", line);
@@ -70,14 +72,13 @@ enum err bench_sandbox_start(const struct bench_site *b, int *ret_pid, int *ret_
 {
     const char *keys = str_cstr(b->arena, str_printf(b->arena, "%s/keys", b->dir));
     const char *words[] = { "fenpay", "sandbox", "--data", keys, "--listen", "127.0.0.1:0", NULL };
+    const char *log = str_cstr(b->arena, str_printf(b->arena, "%s/sandbox.log", b->dir));
     char        line[256];
-    int         fd;
-    enum err    e = start(words, STDOUT_FILENO, ret_pid, &fd, info);
+    enum err    e = start(words, STDOUT_FILENO, log, ret_pid, info);
     if (e)
         return e;
-    bool        ready = wait_line(fd, "sandbox ready on port ", line, sizeof line);
+    bool        ready = wait_line(log, *ret_pid, "sandbox ready on port ", line, sizeof line);
     const char *port = ready ? strstr(line, "port ") : NULL;
-    close(fd);
     if (!port)
         return err_set(info, ERR_IO, "the sandbox did not become ready");
     *ret_port = (int)strtol(port + 5, NULL, 10);

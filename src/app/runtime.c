@@ -45,6 +45,7 @@ static enum err open_store(struct runtime *r, const struct runtime_options *o, s
         .url = r->settings.store.url,
         .env = r->env,
         .second_writer = o->second_writer,
+        .vfs = o->store_vfs,
         .cache_bytes = r->settings.store.cache_bytes,
         .wal_bytes_max = r->settings.store.wal_bytes_max,
     };
@@ -218,6 +219,14 @@ static enum err listen(struct runtime *r, const char *name, const struct listene
     return http_server_start(r->env, &options, ret, info);
 }
 
+/* The file of the database: where free space matters. */
+static const char *database_path(struct runtime *r)
+{
+    struct str path = r->settings.store.url;
+    str_cut(&path, ':');
+    return path.n ? str_cstr(r->arena, path) : NULL;
+}
+
 enum err runtime_start(struct runtime *r, struct err_info *info)
 {
     /* Thousands of connections, and nothing gained by a lower limit. */
@@ -227,6 +236,7 @@ enum err runtime_start(struct runtime *r, struct err_info *info)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     metrics_on_scrape(r->metrics, gauges_update, r);
+    metrics_watch_process(r->metrics, database_path(r));
     store_set_wake(r->store, on_wake, r);
 
     enum err e = ERR_OK;

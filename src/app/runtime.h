@@ -48,6 +48,7 @@ struct runtime_options {
     unsigned           roles;     /* 0: none: a command */
     bool               second_writer;
     bool               migrate;   /* create or upgrade the schema first */
+    const char        *store_vfs; /* a registered SQLite VFS, for tests */
     bool               manual;    /* no threads for bus and jobs: the caller turns them */
 };
 
