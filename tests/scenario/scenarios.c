@@ -1,0 +1,345 @@
+/* scenarios.c -- stories that must end well, as data (src/app/story.h): the requirements' list of abnormal cases and the races around them. */
+#include "scenarios.h"
+
+#define ORDER(no, amount) "{\"merchant_order_no\":\"" no "\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":" amount ",\"currency\":\"CNY\"}"
+#define NATIVE(order)     "{\"order_no\":\"${" order ".order_no}\",\"channel\":\"wechat\",\"method\":\"native\"}"
+#define APP(order)        "{\"order_no\":\"${" order ".order_no}\",\"channel\":\"wechat\",\"method\":\"app\"}"
+#define ANY               .mchid = STR_INIT("*"), .percent = 100
+#define ON(call_)         .call = STR_INIT(call_), ANY
+#define PAID(o_, p_)                                                                               \
+    CALL(NULL, "GET /v1/payments/${" p_ ".pay_no}", NULL, 200, "status=SUCCESS"),                   \
+        CALL(NULL, "GET /v1/orders/${" o_ ".order_no}", NULL, 200, "status=PAID,pay_no=${" p_ ".pay_no}")
+
+static const struct step ten_minutes_late[] = {
+    FAULT(.fault = FAULT_CALLBACK_DELAY, ON("callback"), .delay_ms = MINUTES(10)),
+    FAULT(.fault = FAULT_TIMEOUT, ON("query")),
+    CALL("o", "POST /v1/orders", ORDER("S-1", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    ADVANCE(MINUTES(9)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=PAYING"),
+    ADVANCE(MINUTES(2)),
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step found_before_late_callback[] = {
+    FAULT(.fault = FAULT_CALLBACK_DELAY, ON("callback"), .delay_ms = MINUTES(10)),
+    CALL("o", "POST /v1/orders", ORDER("S-2", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    ADVANCE(MINUTES(1)),
+    PAID("o", "p"),
+    ADVANCE(MINUTES(11)),
+    PAID("o", "p"),
+    BOOKS("p", "acknowledged=1"),
+    END,
+};
+
+static const struct step prepay_never_arrived[] = {
+    FAULT(.fault = FAULT_TIMEOUT, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-3", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 202, "status=INIT"),
+    BOOKS("p", "state=(absent)"),
+    ADVANCE(MINUTES(1)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=INIT"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "pay_no=${p.pay_no},status=PAYING,code_url!=(absent)"),
+    PHONE("p"),
+    SETTLE,
+    PAID("o", "p"),
+    END,
+};
+
+/* Nobody comes back: "does not exist" closes it only once the time we would have sent is over. */
+static const struct step prepay_never_arrived_and_expired[] = {
+    FAULT(.fault = FAULT_TIMEOUT, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-4", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 202, "status=INIT"),
+    ADVANCE(MINUTES(14)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=INIT"),
+    ADVANCE(MINUTES(80)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=CLOSED"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAY_FAILED"),
+    END,
+};
+
+/* The answer got lost, the payer had the code from elsewhere and paid: the callback overtakes everything. */
+static const struct step callback_overtakes_answer[] = {
+    FAULT(.fault = FAULT_ANSWER_LOST, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-5", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 202, "status=INIT"),
+    PHONE("p"),
+    SETTLE,
+    PAID("o", "p"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 409, "code=ORDER_ALREADY_PAID"),
+    END,
+};
+
+static const struct step query_times_out[] = {
+    FAULT(.fault = FAULT_CALLBACK_LOSE, ON("callback")),
+    FAULT(.fault = FAULT_TIMEOUT, ON("query"), .times = 2),
+    CALL("o", "POST /v1/orders", ORDER("S-6", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    ADVANCE(SECONDS(91)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=PAYING"),
+    ADVANCE(MINUTES(4)),
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step unsigned_answer_is_unknown[] = {
+    FAULT(.fault = FAULT_UNSIGNED, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-7", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 202, "status=INIT,code_url=(absent)"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "pay_no=${p.pay_no},status=PAYING"),
+    END,
+};
+
+static const struct step forged_answer_is_unknown[] = {
+    FAULT(.fault = FAULT_BAD_SIGNATURE, ON("query"), .times = 1),
+    FAULT(.fault = FAULT_CALLBACK_LOSE, ON("callback")),
+    CALL("o", "POST /v1/orders", ORDER("S-8", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    ADVANCE(SECONDS(31)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=PAYING"),
+    ADVANCE(SECONDS(61)),
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step channel_5xx[] = {
+    FAULT(.fault = FAULT_HTTP_500, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-9", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 202, "status=INIT"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "pay_no=${p.pay_no},status=PAYING"),
+    END,
+};
+
+static const struct step channel_429_three_times[] = {
+    FAULT(.fault = FAULT_HTTP_429, ON("prepay"), .times = 3),
+    CALL("o", "POST /v1/orders", ORDER("S-10", "8800"), 201, NULL),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 503, "code=CHANNEL_BUSY"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "status=PAYING"),
+    END,
+};
+
+static const struct step channel_not_reached[] = {
+    FAULT(.fault = FAULT_NOT_SENT, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-11", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, "status=PAYING"),
+    BOOKS("p", "prepays=1"),
+    END,
+};
+
+static const struct step channel_refuses[] = {
+    FAULT(.fault = FAULT_ERROR, ON("prepay"), .times = 1, .code = STR_INIT("RULE_LIMIT"), .status = 403),
+    CALL("o", "POST /v1/orders", ORDER("S-12", "8800"), 201, NULL),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 422, "code=CHANNEL_REFUSED"),
+    SETTLE,
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAY_FAILED"),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, "status=PAYING"),
+    PHONE("p"),
+    SETTLE,
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step our_key_is_broken[] = {
+    FAULT(.fault = FAULT_ERROR, ON("prepay"), .times = 1, .code = STR_INIT("SIGN_ERROR"), .status = 401),
+    CALL("o", "POST /v1/orders", ORDER("S-13", "8800"), 201, NULL),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 503, "code=NO_ACCOUNT"),
+    END,
+};
+
+static const struct step same_attempt_again[] = {
+    CALL("o", "POST /v1/orders", ORDER("S-14", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "pay_no=${p.pay_no},code_url=${p.code_url}"),
+    BOOKS("p", "prepays=1"),
+    END,
+};
+
+static const struct step ten_at_once[] = {
+    CALL("o", "POST /v1/orders", ORDER("S-15", "8800"), 201, NULL),
+    CALL_AT_ONCE("p", "POST /v1/payments", NATIVE("o"), 10, NULL),
+    SETTLE,
+    CALL("p", "POST /v1/payments", NATIVE("o"), 200, "status=PAYING"),
+    BOOKS("p", "prepays=1"),
+    PHONE("p"),
+    SETTLE,
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step switching_closes_the_old[] = {
+    CALL("o", "POST /v1/orders", ORDER("S-16", "8800"), 201, NULL),
+    CALL("old", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    CALL("new", "POST /v1/payments", APP("o"), 201, "status=PAYING,pay_no!=${old.pay_no}"),
+    BOOKS("old", "state=CLOSED"),
+    PHONE("new"),
+    SETTLE,
+    PAID("o", "new"),
+    END,
+};
+
+static const struct step switching_waits_for_the_old[] = {
+    CALL("o", "POST /v1/orders", ORDER("S-17", "8800"), 201, NULL),
+    CALL("old", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    FAULT(.fault = FAULT_TIMEOUT, ON("close"), .times = 1),
+    CALL(NULL, "POST /v1/payments", APP("o"), 409, "code=ATTEMPT_CLOSING"),
+    ADVANCE(MINUTES(2)),
+    CALL("new", "POST /v1/payments", APP("o"), 201, "status=PAYING"),
+    END,
+};
+
+/* The payer was faster than the switch: the old attempt wins, no second one is opened. */
+static const struct step paid_while_switching[] = {
+    FAULT(.fault = FAULT_CALLBACK_LOSE, ON("callback")),
+    CALL("o", "POST /v1/orders", ORDER("S-18", "8800"), 201, NULL),
+    CALL("old", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("old"),
+    CALL(NULL, "POST /v1/payments", APP("o"), 409, "code=ORDER_ALREADY_PAID"),
+    SETTLE,
+    PAID("o", "old"),
+    END,
+};
+
+static const struct step paid_while_cancelling[] = {
+    FAULT(.fault = FAULT_CALLBACK_LOSE, ON("callback")),
+    CALL("o", "POST /v1/orders", ORDER("S-19", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 409, "code=ORDER_ALREADY_PAID"),
+    SETTLE,
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step cancel_waits_for_the_channel[] = {
+    CALL("o", "POST /v1/orders", ORDER("S-20", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    FAULT(.fault = FAULT_TIMEOUT, ON("close"), .times = 1),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 202, "closing=true"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 409, "code=ORDER_NOT_PAYABLE"),
+    ADVANCE(MINUTES(3)),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=CANCELLED"),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=CLOSED"),
+    END,
+};
+
+static const struct step expires_without_an_attempt[] = {
+    CALL("o", "POST /v1/orders",
+         "{\"merchant_order_no\":\"S-21\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":100,\"currency\":\"CNY\",\"expire_in_s\":120}", 201, NULL),
+    ADVANCE(MINUTES(1)),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 409, "code=ORDER_EXPIRING"),
+    ADVANCE(MINUTES(2)),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=CANCELLED"),
+    END,
+};
+
+/* The payer pays in the last seconds; the callback comes after the order's time is over. */
+static const struct step paid_at_the_last_moment[] = {
+    FAULT(.fault = FAULT_CALLBACK_DELAY, ON("callback"), .delay_ms = MINUTES(3)),
+    CALL("o", "POST /v1/orders",
+         "{\"merchant_order_no\":\"S-22\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":100,\"currency\":\"CNY\",\"expire_in_s\":600}", 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    ADVANCE(SECONDS(595)),
+    PHONE("p"),
+    ADVANCE(MINUTES(5)),
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step probes_are_refused[] = {
+    FAULT(.fault = FAULT_CALLBACK_PROBE, ON("callback"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-23", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    BOOKS("p", "sent=1,acknowledged=0"),
+    ADVANCE(SECONDS(16)),
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step lying_callback[] = {
+    FAULT(.fault = FAULT_CALLBACK_WRONG_AMOUNT, ON("callback"), .amount_delta_fen = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-24", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "quarantined=true,status=PAYING"),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 202, NULL),
+    ADVANCE(MINUTES(3)),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAYING"),
+    END,
+};
+
+static const struct step wrong_merchant[] = {
+    FAULT(.fault = FAULT_CALLBACK_WRONG_MERCHANT, ON("callback"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-25", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=PAYING"),
+    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200, "data.0.kind=ACCOUNT_MISMATCH"),
+    END,
+};
+
+static const struct step nothing_lost_in_a_crash[] = {
+    FAULT(.fault = FAULT_ANSWER_LOST, ON("prepay"), .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-26", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 202, NULL),
+    CRASH,
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "pay_no=${p.pay_no},status=PAYING"),
+    PHONE("p"),
+    CRASH,
+    SETTLE,
+    PAID("o", "p"),
+    END,
+};
+
+static const struct step completed_once[] = {
+    CALL("o", "POST /v1/orders", ORDER("S-27", "8800"), 201, NULL),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/complete", "{}", 409, "code=ORDER_STATE"),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    CALL(NULL, "POST /v1/orders/${o.order_no}/complete", "{}", 200, "status=COMPLETED"),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/complete", "{}", 200, "status=COMPLETED"),
+    END,
+};
+
+#define SCENARIO(name) { #name, #name, #name, name }
+const struct story scenarios[] = {
+    SCENARIO(ten_minutes_late),
+    SCENARIO(found_before_late_callback),
+    SCENARIO(prepay_never_arrived),
+    SCENARIO(prepay_never_arrived_and_expired),
+    SCENARIO(callback_overtakes_answer),
+    SCENARIO(query_times_out),
+    SCENARIO(unsigned_answer_is_unknown),
+    SCENARIO(forged_answer_is_unknown),
+    SCENARIO(channel_5xx),
+    SCENARIO(channel_429_three_times),
+    SCENARIO(channel_not_reached),
+    SCENARIO(channel_refuses),
+    SCENARIO(our_key_is_broken),
+    SCENARIO(same_attempt_again),
+    SCENARIO(ten_at_once),
+    SCENARIO(switching_closes_the_old),
+    SCENARIO(switching_waits_for_the_old),
+    SCENARIO(paid_while_switching),
+    SCENARIO(paid_while_cancelling),
+    SCENARIO(cancel_waits_for_the_channel),
+    SCENARIO(expires_without_an_attempt),
+    SCENARIO(paid_at_the_last_moment),
+    SCENARIO(probes_are_refused),
+    SCENARIO(lying_callback),
+    SCENARIO(wrong_merchant),
+    SCENARIO(nothing_lost_in_a_crash),
+    SCENARIO(completed_once),
+};
+const size_t scenario_count = sizeof scenarios / sizeof *scenarios;
