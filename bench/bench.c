@@ -270,7 +270,8 @@ static enum err measure(struct bench *b, const struct measure *m, struct err_inf
         /* Signed anew before each run: the window is five minutes. */
         if (m->kind == MEASURE_CALLBACKS || m->kind == MEASURE_DUPLICATES) {
             free(requests);
-            e = bench_callbacks(&b->site, count, &requests, info);
+            if (!(e = bench_callbacks(&b->site, count, &requests, info)))
+                bench_shuffle(requests, count);
         }
         if (!e)
             e = run_once(b, m, requests, count, &all[i], info);

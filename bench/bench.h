@@ -11,6 +11,7 @@ struct bench_site {
     const char     *dir; /* work folder, on the disk that is measured */
     struct dev_site site;
     struct str      bearer;
+    const char     *program; /* the fenpay to run; NULL: this very program */
     struct number  *payments; /* cloned ones, PAYING */
     size_t          payment_count;
 };
@@ -25,8 +26,10 @@ struct bench_counts {
 };
 enum err bench_site_count(const struct bench_site *b, struct bench_counts *ret, struct err_info *info);
 
-/* ---- callbacks as whole HTTP requests, each for another payment, signed now, in shuffled order (callbacks.c) ---- */
-enum err bench_callbacks(const struct bench_site *b, size_t count, struct str **ret, struct err_info *info);
+/* ---- callbacks as whole HTTP requests, the i-th for payments[i], signed now (callbacks.c) ---- */
+enum err bench_callbacks(const struct bench_site *b, size_t count, struct str **ret, struct err_info *info); /* free(*ret) */
+/* People do not pay in the order they ordered. */
+void bench_shuffle(struct str *items, size_t n);
 
 /* ---- the server as a process of its own (server.c) ---- */
 struct bench_server {

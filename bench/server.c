@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "bench/bench.h"
 
-/* Starts ourselves with these words; what the child prints on `fd` goes into `file`. */
-static enum err start(const char *const words[], int fd, const char *file, int *ret_pid, struct err_info *info)
+/* Starts fenpay with these words; what the child prints on `fd` goes into `file`. */
+static enum err start(const struct bench_site *b, const char *const words[], int fd, const char *file, int *ret_pid, struct err_info *info)
 {
     int out = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (out < 0)
@@ -19,7 +19,7 @@ static enum err start(const char *const words[], int fd, const char *file, int *
     int pid = fork();
     if (pid == 0) {
         dup2(out, fd);
-        execv("/proc/self/exe", (char *const *)(uintptr_t)words);
+        execv(b->program ? b->program : "/proc/self/exe", (char *const *)(uintptr_t)words);
         _exit(127);
     }
     close(out);
@@ -53,7 +53,7 @@ enum err bench_server_start(const struct bench_site *b, struct bench_server *ret
     const char *words[] = { "fenpay", "serve", "--config", config, NULL };
     char        line[1024];
     const char *log = str_cstr(b->arena, str_printf(b->arena, "%s/server.log", b->dir));
-    enum err    e = start(words, STDERR_FILENO, log, &ret->pid, info);
+    enum err    e = start(b, words, STDERR_FILENO, log, &ret->pid, info);
     if (e)
         return e;
     const struct json *j;
@@ -74,7 +74,7 @@ enum err bench_sandbox_start(const struct bench_site *b, int *ret_pid, int *ret_
     const char *words[] = { "fenpay", "sandbox", "--data", keys, "--listen", "127.0.0.1:0", NULL };
     const char *log = str_cstr(b->arena, str_printf(b->arena, "%s/sandbox.log", b->dir));
     char        line[256];
-    enum err    e = start(words, STDOUT_FILENO, log, ret_pid, info);
+    enum err    e = start(b, words, STDOUT_FILENO, log, ret_pid, info);
     if (e)
         return e;
     bool        ready = wait_line(log, *ret_pid, "sandbox ready on port ", line, sizeof line);
