@@ -36,7 +36,7 @@ static bool deliver_one(int fd, struct str request, bool *ret_gone)
 
 static void *worker(void *arg)
 {
-    struct delivery   *d = arg;
+    struct barrage   *d = arg;
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)d->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct timeval     limit = { .tv_sec = 20 };
     int                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -53,7 +53,7 @@ static void *worker(void *arg)
     return NULL;
 }
 
-void deliver(struct delivery *d)
+void deliver(struct barrage *d)
 {
     pthread_t threads[CONNECTIONS];
     for (size_t i = 0; i < CONNECTIONS; i++)
@@ -81,7 +81,7 @@ static enum err look_rule(struct tx *tx, void *arg, struct err_info *info)
     return e;
 }
 
-size_t lost(const struct bench_site *b, struct str url, const struct delivery *d)
+size_t lost(const struct bench_site *b, struct str url, const struct barrage *d)
 {
     struct env           env;
     struct store        *store;

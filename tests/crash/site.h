@@ -7,7 +7,7 @@
 
 #define SITE_PAYMENTS 400
 
-struct delivery {
+struct barrage {
     int               port;
     const struct str *requests;
     size_t            count;
@@ -18,9 +18,9 @@ struct delivery {
 };
 
 /* Delivers from 8 connections until all are answered or the server is gone. */
-void deliver(struct delivery *d);
+void deliver(struct barrage *d);
 
 /* Of the acknowledged ones, how many are NOT a SUCCESS payment with a done callback row in the database `url`. */
-size_t lost(const struct bench_site *b, struct str url, const struct delivery *d);
+size_t lost(const struct bench_site *b, struct str url, const struct barrage *d);
 
 #endif

@@ -15,7 +15,7 @@ static struct bench_site site;
 static struct str       *requests;
 static char              dir[] = "/tmp/fenpay-kill-XXXXXX";
 
-static void wait_drained(const struct delivery *d)
+static void wait_drained(const struct barrage *d)
 {
     struct bench_counts counts;
     struct err_info     info = { 0 };
@@ -32,7 +32,7 @@ static void die_and_recover(const char *kill_at, size_t stop_after)
 {
     struct bench_server s = { 0 };
     struct err_info     info = { 0 };
-    struct delivery     d = { .requests = requests, .count = site.payment_count, .stop_after = stop_after };
+    struct barrage     d = { .requests = requests, .count = site.payment_count, .stop_after = stop_after };
     d.acknowledged = calloc(d.count, sizeof *d.acknowledged);
     assert_non_null(d.acknowledged);
     assert_int_equal(bench_site_reset(&site, &info), ERR_OK);

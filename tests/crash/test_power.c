@@ -33,7 +33,7 @@ static size_t cut_at(unsigned ops, int nth, enum power_loss loss, size_t *ret_ac
     if (runtime_open(&ro, &r, &info) || runtime_start(r, &info))
         fail_msg("%s", info.text);
 
-    struct delivery d = { .port = http_server_port(r->notify_server), .requests = requests, .count = site.payment_count };
+    struct barrage d = { .port = http_server_port(r->notify_server), .requests = requests, .count = site.payment_count };
     d.acknowledged = calloc(d.count, sizeof *d.acknowledged);
     assert_non_null(d.acknowledged);
     fault_arm(ops, nth, FAULT_POWER, true);
