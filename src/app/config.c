@@ -1,32 +1,21 @@
-/* config.c -- checks the configuration, or prints every setting, or every error code, as text or as a page of the documentation. */
+/* config.c -- checks the configuration, or prints every setting, or what each fact does to a payment, as text or as a page of the documentation. */
 #include <stdio.h>
 
 #include "app/commands.h"
 #include "app/settings.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "core/code.h"
 #include "channel/registry.h"
 #include "core/payment/payment.h"
-
-static void print_codes(struct buf *out)
-{
-    static const char *const head = "| code | HTTP | 中文 | English | what to do |\n|---|---|---|---|---|\n";
-    buf_add_str(out, str_of(head));
-#define CODE_ROW(name, status, zh, en, todo) buf_printf(out, "| `%s` | %d | %s | %s | %s |\n", #name, status, zh, en, todo);
-    CODES(CODE_ROW)
-#undef CODE_ROW
-}
 
 int command_config(const struct command *self, int argc, char **argv)
 {
     struct str    config = STR("fenpay.yaml");
-    bool          describe = false, markdown = false, errors = false, states = false;
+    bool          describe = false, markdown = false, states = false;
     int           exit_code;
     struct option options[] = {
         { "config", OPTION_TEXT, &config, "FILE", "The file to check (default fenpay.yaml)" },
         { "describe", OPTION_FLAG, &describe, "", "Print every setting: type, unit, default, meaning" },
-        { "errors", OPTION_FLAG, &errors, "", "Print every error code of the API" },
         { "states", OPTION_FLAG, &states, "", "Print what each fact does to a payment" },
         { "markdown", OPTION_FLAG, &markdown, "", "As a page of the documentation" },
         { 0 },
@@ -34,13 +23,11 @@ int command_config(const struct command *self, int argc, char **argv)
     if (!args_parse(self, argc, argv, options, 0, 0, NULL, NULL, &exit_code))
         return exit_code;
 
-    if (describe || errors || states) {
+    if (describe || states) {
         BUF_AUTO out = { 0 };
         buf_init(&out, 1 << 20);
         if (describe)
             cfg_describe(settings_table, markdown, &out);
-        if (errors)
-            print_codes(&out);
         if (states)
             payment_matrix_print(&out);
         fwrite(out.p, 1, out.n, stdout);

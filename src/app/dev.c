@@ -89,11 +89,15 @@ static enum err make_certificate(struct maker *m, struct str key_pem, const char
     enum err        e = rsa_private_from_pem(key_pem, &key, m->info);
     if (e)
         return e;
-    char bytes[20];
+    uint8_t  bytes[20];
+    BUF_AUTO serial = { 0 };
     env_random(m->env, bytes, sizeof bytes);
-    bytes[0] = (char)((bytes[0] & 0x3f) | 0x40); /* 40 hex digits, positive */
+    bytes[0] = (uint8_t)((bytes[0] & 0x3f) | 0x40); /* 40 digits, and positive */
+    buf_init(&serial, 64);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        buf_printf(&serial, "%02X", bytes[i]);
     int64_t now = env_now_ms(m->env);
-    e = certificate_make(key, str_of(name), str_hex(m->arena, bytes, sizeof bytes), now - 86400000, now + 5 * YEAR_MS, m->arena, ret, m->info);
+    e = certificate_make(key, str_of(name), buf_str(&serial), now - 86400000, now + 5 * YEAR_MS, m->arena, ret, m->info);
     rsa_unref(key);
     return e;
 }

@@ -221,7 +221,7 @@ static const struct step cancel_waits_for_the_channel[] = {
     CALL("o", "POST /v1/orders", ORDER("S-20", "8800"), 201, NULL),
     CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
     FAULT(.fault = FAULT_TIMEOUT, ON("close"), .times = 1),
-    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 202, "closing=true"),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 202, "status=PAYING,cancel_requested=caller"),
     CALL(NULL, "POST /v1/payments", NATIVE("o"), 409, "code=ORDER_NOT_PAYABLE"),
     ADVANCE(MINUTES(3)),
     CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=CANCELLED"),
@@ -284,7 +284,7 @@ static const struct step wrong_merchant[] = {
     PHONE("p"),
     SETTLE,
     CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=PAYING"),
-    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200, "data.0.kind=ACCOUNT_MISMATCH"),
+    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200, "incidents.0.kind=ACCOUNT_MISMATCH"),
     END,
 };
 
