@@ -306,7 +306,7 @@ int dev_serve(const struct command *self, const char *dir, const sigset_t *signa
         e = sandbox_new(&so, &sandbox, &info);
     }
     if (!e) {
-        struct http_server_options ho = { .name = "sandbox", .listen = str_printf(a, "127.0.0.1:%d", DEV_SANDBOX_PORT), .loops = 1, .workers = 4,
+        struct http_server_options ho = { .name = "sandbox", .listen = str_printf(a, "127.0.0.1:%d", DEV_SANDBOX_PORT), .loops = 2, .workers = 1,
                                           .routes = sandbox_routes, .service = sandbox };
         e = http_server_start(&env, &ho, &sandbox_server, &info);
     }

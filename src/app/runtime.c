@@ -119,6 +119,11 @@ static void open_centre(struct runtime *r)
     cs->order_amount_max_fen = r->settings.payment.amount_max_fen;
 }
 
+static enum err flush_rejects(void *notify, struct err_info *info)
+{
+    return notify_flush_rejects(notify, info);
+}
+
 static enum err open_services(struct runtime *r, struct err_info *info)
 {
     struct bus_options bo = {
@@ -128,6 +133,7 @@ static enum err open_services(struct runtime *r, struct err_info *info)
         .transport = r->transport,
         .consumers = &order_consumer,
         .consumer_count = r->roles & ROLE_CONSUMER ? 1 : 0,
+        .on_dead = consumer_on_dead,
         .source = r->settings.name,
         .master_key = r->master_key,
         .webhook_private = r->settings.webhook.private_addresses,
@@ -135,12 +141,19 @@ static enum err open_services(struct runtime *r, struct err_info *info)
     };
     r->bus = bus_new(&bo);
     r->notify = notify_new(&r->centre);
-    r->job_context = (struct job_context){ .centre = &r->centre, .bus = r->bus };
+    r->job_context = (struct job_context){
+        .centre = &r->centre,
+        .bus = r->bus,
+        .node = &r->node,
+        .flush_rejects = flush_rejects,
+        .flush_rejects_ctx = r->notify,
+    };
     r->scheduler = scheduler_new(&r->job_context, (unsigned)r->settings.job.workers);
 
     struct api_options ao = {
         .centre = &r->centre,
         .bus = r->bus,
+        .source = r->settings.name,
         .master_key = r->master_key,
         .rate_per_s = r->settings.limits.rate_per_s,
         .rate_burst = r->settings.limits.rate_burst,

@@ -41,7 +41,7 @@ int command_sandbox(const struct command *self, int argc, char **argv)
         e = sandbox_new(&so, &sandbox, &info);
     }
     if (!e) {
-        struct http_server_options ho = { .name = "sandbox", .listen = listen, .loops = 1, .workers = 8, .routes = sandbox_routes, .service = sandbox };
+        struct http_server_options ho = { .name = "sandbox", .listen = listen, .loops = 2, .workers = 1, .routes = sandbox_routes, .service = sandbox };
         e = http_server_start(&env, &ho, &server, &info);
     }
     if (e)

@@ -62,7 +62,7 @@ static const struct step another_amount[] = {
     SETTLE,
     CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=PAYING,quarantined=true"),
     CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAYING"),
-    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200, "incidents.0.kind=AMOUNT_MISMATCH,data.0.subject=${p.pay_no}"),
+    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200, "incidents.0.kind=AMOUNT_MISMATCH,incidents.0.subject=${p.pay_no}"),
     BOOKS("p", "taken=8799,acknowledged=1"),
     END,
 };
