@@ -34,8 +34,8 @@ struct call_row {
 enum err calls_of(struct tx *tx, int64_t subject_id, struct call_row *ret, size_t max,
                   size_t *ret_n, struct err_info *info);
 
-/* Lets go of up to CALLS_RETIRE_ROWS of the oldest calls made before that time (a rule may cost 5 ms
- * of the writer: systems.md F14); *ret_n: how many went. */
+/* Lets go of up to CALLS_RETIRE_ROWS of the oldest calls made before that time (a rule may cost 5
+ * ms of the writer: systems.md F14); *ret_n: how many went. */
 #define CALLS_RETIRE_ROWS 100
 enum err calls_retire(struct tx *tx, int64_t before_ms, int64_t *ret_n, struct err_info *info);
 

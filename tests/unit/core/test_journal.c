@@ -1,0 +1,275 @@
+/* The chain of moves and what an edit does to it; incidents that count; the timeline; error codes.
+ */
+#include "core_world.h"
+
+#include "bus/bus.h"
+
+static enum err run_sql(struct tx *tx, void *arg, struct err_info *info)
+{
+    return query_run(tx_query(tx, arg), NULL, info);
+}
+#define RUN(w, text)                                                                               \
+    do {                                                                                           \
+        SQL(run_, text);                                                                           \
+        world_run((w), run_sql, (void *)(uintptr_t)&run_);                                         \
+    } while (0)
+
+struct reading {
+    int64_t pay_id;
+    enum err result;
+    size_t n;
+    struct err_info info;
+};
+
+static enum err read_chain(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct reading *r = arg;
+    struct payment p;
+    struct journal_row *rows;
+    enum err e = payment_load(tx, r->pay_id, &p, info);
+    if (e)
+        return e;
+    r->result = journal_read(tx, &p.journal, &rows, &r->n, &r->info);
+    return ERR_OK;
+}
+
+static enum err chain(struct core *w, struct number pay_no)
+{
+    struct reading r = { .pay_id = pay_no.id };
+    world_read(&w->world, read_chain, &r);
+    return r.result;
+}
+
+static void every_edit_shows(void **state)
+{
+    (void)state;
+    static const struct sql edits[] = {
+        { "edit 0", "UPDATE state_journal SET to_status = 2 WHERE seq = 1 AND kind = 80" },
+        { "edit 1", "UPDATE state_journal SET from_status = 1 WHERE seq = 1 AND kind = 80" },
+        { "edit 2", "UPDATE state_journal SET actor = 'somebody' WHERE seq = 2 AND kind = 80" },
+        { "edit 3", "UPDATE state_journal SET evidence_ref = 1 WHERE seq = 3 AND kind = 80" },
+        { "edit 4",
+          "UPDATE state_journal SET create_time = create_time + 1 WHERE seq = 3 AND kind = 80" },
+        { "edit 5", "UPDATE state_journal SET note = 'x' WHERE seq = 1 AND kind = 80" },
+        { "edit 6", "UPDATE state_journal SET trace_id = NULL WHERE seq = 2 AND kind = 80" },
+        { "edit 7",
+          "UPDATE state_journal SET subject_id = subject_id + 1 WHERE seq = 2 AND kind = 80" },
+        { "edit 8",
+          "UPDATE state_journal SET prev_hash = zeroblob(32) WHERE seq = 2 AND kind = 80" },
+        { "edit 9", "DELETE FROM state_journal WHERE seq = 2 AND kind = 80" },
+        { "edit 10", "UPDATE state_journal SET cause = 11 WHERE seq = 3 AND kind = 80" },
+        { "edit 11", "UPDATE payment_order SET journal_seq = 2" },
+        { "edit 12", "UPDATE payment_order SET journal_hash = zeroblob(32)" },
+    };
+    for (size_t i = 0; i < COUNT(edits); i++) {
+        struct core w;
+        core_open(&w);
+        struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
+        core_paid(&w, p.no, 8800, "T1");
+        assert_int_equal(chain(&w, p.no), ERR_OK);
+        world_run(&w.world, run_sql, (void *)(uintptr_t)&edits[i]);
+        check_row(chain(&w, p.no) == ERR_CONFLICT, edits[i].name);
+        core_close(&w);
+    }
+}
+
+/* The hash of a fixed row: the format is for ever. */
+static void a_known_hash(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(1024);
+    struct journal_row row = {
+        .id = 5,
+        .subject = number_make(NUMBER_PAYMENT, 3, 4),
+        .seq = 1,
+        .from = -1,
+        .to = 0,
+        .cause = CAUSE_CREATED,
+        .evidence_kind = EVIDENCE_NONE,
+        .actor = STR("caller:shop"),
+        .trace_id = STR("t"),
+        .time_ms = WORLD_NOW_MS,
+    };
+    struct number_text no = number_text(row.subject);
+    struct str text =
+        str_printf(a,
+                   "5\x1f%s\x1f"
+                   "1\x1f-1\x1f"
+                   "0\x1f"
+                   "1\x1f"
+                   "0\x1f"
+                   "0\x1f"
+                   "caller:shop\x1ft\x1f\x1f"
+                   "0\x1f"
+                   "0000000000000000000000000000000000000000000000000000000000000000\x1f%lld\x1f",
+                   no.s, (long long)WORLD_NOW_MS);
+    struct sha256 hash = journal_hash(&row), expected = sha256(text);
+    assert_memory_equal(hash.b, expected.b, sizeof hash.b);
+    arena_free(a);
+}
+
+/* ---- incidents ---- */
+
+struct opening {
+    struct incident incident;
+    bool opened;
+};
+
+static enum err opening_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct opening *o = arg;
+    return incident_open(tx, &o->incident, &o->opened, info);
+}
+
+static bool opens(struct core *w, enum incident_kind kind, int64_t subject,
+                  const char *discriminator)
+{
+    struct opening o = { .incident = { .kind = kind,
+                                       .subject = number_make(NUMBER_PAYMENT, 3, subject),
+                                       .discriminator = str_of(discriminator),
+                                       .caller = CALLER,
+                                       .detail = STR("why") } };
+    world_run(&w->world, opening_rule, &o);
+    return o.opened;
+}
+
+static void one_incident_and_its_count(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    assert_true(opens(&w, INCIDENT_PAID_TWICE, 5, NULL));
+    core_advance(&w, 1000);
+    assert_false(opens(&w, INCIDENT_PAID_TWICE, 5, NULL));
+    assert_false(opens(&w, INCIDENT_PAID_TWICE, 5, ""));
+    assert_int_equal(ASK(&w.world, "SELECT count FROM incident"), 3);
+    assert_int_equal(ASK(&w.world, "SELECT last_seen - create_time FROM incident"), 1000);
+    assert_true(opens(&w, INCIDENT_PAID_TWICE, 5, "T2"));
+    assert_true(opens(&w, INCIDENT_PAID_TWICE, 6, NULL));
+    assert_true(opens(&w, INCIDENT_STATUS_CONFLICT, 5, NULL));
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM incident"), 4);
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM outbox WHERE type = 13"), 4);
+    core_check(&w);
+}
+
+struct listing {
+    int64_t caller, before;
+    int state;
+    struct incident_row rows[10];
+    size_t n;
+};
+
+static enum err listing_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct listing *l = arg;
+    return incident_list(tx, l->caller, l->state, l->before, 2, l->rows, &l->n, info);
+}
+
+static void listing_incidents(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    for (int i = 0; i < 3; i++)
+        opens(&w, INCIDENT_PAID_TWICE, 5 + i, NULL);
+    struct listing l = { .caller = CALLER, .state = 0 };
+    world_read(&w.world, listing_rule, &l);
+    assert_int_equal(l.n, 2);
+    assert_int_equal(l.rows[0].subject.id, 7);
+    l.before = l.rows[1].no.id;
+    world_read(&w.world, listing_rule, &l);
+    assert_int_equal(l.n, 1);
+    assert_int_equal(l.rows[0].subject.id, 5);
+    l = (struct listing) { .caller = 8, .state = -1 };
+    world_read(&w.world, listing_rule, &l);
+    assert_int_equal(l.n, 0);
+    l = (struct listing) { .caller = 0, .state = 1 };
+    world_read(&w.world, listing_rule, &l);
+    assert_int_equal(l.n, 0);
+    core_check(&w);
+}
+
+/* ---- the timeline ---- */
+
+static bool told(const struct timeline_entry *entries, size_t n, enum timeline_kind kind,
+                 const char *text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].kind == kind && str_starts(entries[i].text, str_of(text)))
+            return true;
+    return false;
+}
+
+static void the_story_of_an_order(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    struct number no = core_order(&w, "o1", 8800).no;
+    core_advance(&w, 1000);
+    struct payment p = core_pay(&w, no);
+    core_advance(&w, 1000);
+    core_paid(&w, p.no, 8800, "T1");
+    core_paid(&w, p.no, 8800, "T2");
+    core_advance(&w, 1000);
+    core_settle(&w, no);
+
+    struct timeline_entry *t;
+    struct refusal r = { 0 };
+    size_t n;
+    assert_int_equal(timeline_read(&w.c, &w.act, no, &t, &n, &r), CODE_OK);
+    for (size_t i = 1; i < n; i++)
+        assert_true(t[i - 1].time_ms <= t[i].time_ms);
+    assert_true(told(t, n, TIMELINE_JOURNAL, "order nothing -> WAIT_PAY"));
+    assert_true(told(t, n, TIMELINE_JOURNAL, "order WAIT_PAY -> PAYING"));
+    assert_true(told(t, n, TIMELINE_JOURNAL, "order PAYING -> PAID (settle)"));
+    assert_true(told(t, n, TIMELINE_JOURNAL, "payment INIT -> PAYING (prepay)"));
+    assert_true(told(t, n, TIMELINE_JOURNAL, "payment PAYING -> SUCCESS (callback)"));
+    assert_true(told(t, n, TIMELINE_CALL, "prepay at account main: done"));
+    assert_true(told(t, n, TIMELINE_EVENT, "event payment.success"));
+    assert_true(told(t, n, TIMELINE_EVENT, "event order.paid"));
+    assert_true(told(t, n, TIMELINE_INCIDENT, "incident TRANSACTION_CLASH, open"));
+    for (size_t i = 0; i < n; i++) {
+        const struct json *parsed;
+        struct err_info info = { 0 };
+        assert_ok(json_parse(w.world.arena, t[i].detail, &parsed, &info));
+    }
+
+    size_t of_payment;
+    assert_int_equal(timeline_read(&w.c, &w.act, p.no, &t, &of_payment, &r), CODE_OK);
+    assert_true(of_payment < n);
+    RUN(&w.world, "UPDATE state_journal SET to_status = 3 WHERE seq = 2 AND kind = 79");
+    assert_int_equal(timeline_read(&w.c, &w.act, no, &t, &n, &r), CODE_OK);
+    assert_true(told(t, n, TIMELINE_JOURNAL, "journal row"));
+    assert_true(told(t, n, TIMELINE_JOURNAL, "payment PAYING -> SUCCESS"));
+
+    w.act.caller.id = 8;
+    assert_int_equal(timeline_read(&w.c, &w.act, no, &t, &n, &r), CODE_NOT_FOUND);
+    w.act.caller.id = 0; /* the operator */
+    assert_int_equal(timeline_read(&w.c, &w.act, no, &t, &n, &r), CODE_OK);
+    core_close(&w);
+}
+
+/* ---- codes ---- */
+
+static void codes(void **state)
+{
+    (void)state;
+    assert_string_equal(code_info(CODE_OK)->name, "OK");
+    assert_int_equal(code_info(CODE_ORDER_MISMATCH)->status, 409);
+    for (int c = CODE_OK; c <= CODE_CHANNEL_BUSY; c++) {
+        const struct code_info *info = code_info((enum code)c);
+        check_row(info->status >= 200 && info->status < 600 && info->zh[0] && info->en[0],
+                  info->name);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_edit_shows),           cmocka_unit_test(a_known_hash),
+        cmocka_unit_test(one_incident_and_its_count), cmocka_unit_test(listing_incidents),
+        cmocka_unit_test(the_story_of_an_order),      cmocka_unit_test(codes),
+    };
+    return RUN_CORE_TESTS(tests);
+}
