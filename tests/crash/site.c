@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -45,8 +46,8 @@ static void *worker(void *arg)
     size_t i;
     while (!gone && (i = d->next++) < d->count)
         if (deliver_one(fd, d->requests[i], &gone)) {
-            d->acknowledged[i] = true;
-            if (++d->acked == d->stop_after)
+            bool again = atomic_exchange(&d->acknowledged[i], true);
+            if (!again && ++d->acked == d->stop_after)
                 kill(d->kill_pid, SIGKILL);
         }
     close(fd);

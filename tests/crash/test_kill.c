@@ -14,6 +14,7 @@
 
 static struct bench_site site;
 static struct str       *requests;
+static struct bench_server server; /* the one that runs, for the teardown */
 static char              dir[] = "/tmp/fenpay-kill-XXXXXX";
 
 static void wait_drained(const struct barrage *d)
@@ -31,7 +32,6 @@ static void wait_drained(const struct barrage *d)
 /* Kills the server as told by the environment (a kill point) or after `stop_after` acknowledgements; then looks, restarts, delivers the rest and looks again. */
 static void die_and_recover(const char *kill_at, size_t stop_after)
 {
-    struct bench_server s = { 0 };
     struct err_info     info = { 0 };
     struct barrage     d = { .requests = requests, .count = site.payment_count, .stop_after = stop_after };
     d.acknowledged = calloc(d.count, sizeof *d.acknowledged);
@@ -39,35 +39,46 @@ static void die_and_recover(const char *kill_at, size_t stop_after)
     assert_int_equal(bench_site_reset(&site, &info), ERR_OK);
     if (kill_at)
         setenv("FENPAY_KILL_AT", kill_at, 1);
-    enum err e = bench_server_start(&site, &s, &info);
+    enum err e = bench_server_start(&site, &server, &info);
     unsetenv("FENPAY_KILL_AT");
     if (e)
         fail_msg("%s", info.text);
-    d.port = s.notify_port;
-    d.kill_pid = s.pid;
+    d.port = server.notify_port;
+    d.kill_pid = server.pid;
     deliver(&d);
 
     int status = 0;
     if (d.acked == d.count && kill_at)
-        kill(s.pid, SIGTERM);
-    assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+        kill(server.pid, SIGTERM);
+    assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
+    server.pid = 0;
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         fail_msg("%s: the process was not killed there: that point is never passed", kill_at ? kill_at : "arbitrary moment");
     struct str url = str_printf(site.arena, "sqlite:%s/run.db", site.dir);
     assert_int_equal(lost(&site, url, &d), 0);
 
-    assert_int_equal(bench_server_start(&site, &s, &info), ERR_OK);
-    d.port = s.notify_port;
+    assert_int_equal(bench_server_start(&site, &server, &info), ERR_OK);
+    d.port = server.notify_port;
     d.next = 0;
     d.stop_after = 0;
     deliver(&d);
     assert_int_equal(d.next >= d.count, 1);
     wait_drained(&d);
-    bench_stop(s.pid);
+    bench_stop(server.pid);
+    server.pid = 0;
     for (size_t i = 0; i < d.count; i++)
         assert_true(d.acknowledged[i]);
     assert_int_equal(lost(&site, url, &d), 0);
     free((void *)d.acknowledged);
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    if (server.pid && kill(server.pid, SIGKILL) == 0)
+        waitpid(server.pid, NULL, 0);
+    server.pid = 0;
+    return 0;
 }
 
 static void at_point(void **state)
@@ -104,7 +115,7 @@ static int drop_site(void **state)
     return system(command);
 }
 
-#define POINT(name) { name, at_point, NULL, NULL, (void *)(uintptr_t)name }
+#define POINT(name) { name, at_point, NULL, stop_server, (void *)(uintptr_t)name }
 
 int main(void)
 {
@@ -113,8 +124,11 @@ int main(void)
         POINT("callback.submitted:50"),
         POINT("callback.committed:50"),
         POINT("callback.answered:50"),
+        POINT("store.commit:20"),
+        POINT("store.committed:20"),
+        POINT("bus.publish:3"),
         POINT("bus.published:3"),
-        cmocka_unit_test(at_arbitrary_moments),
+        cmocka_unit_test_teardown(at_arbitrary_moments, stop_server),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("crash/kill", tests, make_site, drop_site);
