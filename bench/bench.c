@@ -1,7 +1,9 @@
-/* bench.c -- the command: a table of measurements, three runs each, the median written as build/bench/NAME.json beside the floors of the same minute.
+/* bench.c -- the command: a table of measurements, three runs each, the median written as
+ * build/bench/NAME.json beside the floors of the same minute.
  *
- * Benchmarks mislead easily (docs/performance.md): callbacks are signed just before, arrive shuffled, hit a fresh database with their headers stored; closed
- * and open loop; afterwards rows in the database must equal answers 200 and the outbox must drain, or the measurement fails. */
+ * Benchmarks mislead easily (docs/performance.md): callbacks are signed just before, arrive
+ * shuffled, hit a fresh database with their headers stored; closed and open loop; afterwards rows
+ * in the database must equal answers 200 and the outbox must drain, or the measurement fails. */
 #include "bench/bench.h"
 
 #include <stdio.h>
@@ -17,10 +19,10 @@
 struct measure {
     const char *name;
     enum { MEASURE_CALLBACKS, MEASURE_DUPLICATES, MEASURE_PAYMENTS, MEASURE_READS } kind;
-    size_t   count, quick_count;
+    size_t count, quick_count;
     unsigned connections;
-    int64_t  rate_per_s; /* open loop */
-    bool     bare_http;
+    int64_t rate_per_s; /* open loop */
+    bool bare_http;
 };
 
 static const struct measure measures[] = {
@@ -35,18 +37,18 @@ static const struct measure measures[] = {
 #define RUNS_MAX      9
 
 struct outcome {
-    struct load_result  load;
-    struct bench_usage  usage; /* of the run alone */
+    struct load_result load;
+    struct bench_usage usage; /* of the run alone */
     struct bench_counts counts;
-    int64_t             ready_ms, drained_ms;
+    int64_t ready_ms, drained_ms;
 };
 
 struct bench {
     struct bench_site site;
-    const char       *out_dir;
-    size_t            runs;
-    bool              quick;
-    struct arena     *arena;
+    const char *out_dir;
+    size_t runs;
+    bool quick;
+    struct arena *arena;
 };
 
 static int64_t mono_ms(void)
@@ -60,14 +62,18 @@ static int64_t mono_ms(void)
 
 static struct str get_payment(struct bench *b, struct number pay_no)
 {
-    return str_printf(b->arena, "GET /v1/payments/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " STR_FMT "\r\n\r\n", number_text(pay_no).s,
-                      STR_ARG(b->site.bearer));
+    return str_printf(
+        b->arena,
+        "GET /v1/payments/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " STR_FMT
+        "\r\n\r\n",
+        number_text(pay_no).s, STR_ARG(b->site.bearer));
 }
 
 static struct str *reads(struct bench *b, size_t count)
 {
     struct rand r;
-    struct str *ret = calloc(count, sizeof *ret), *distinct = calloc(b->site.payment_count, sizeof *distinct);
+    struct str *ret = calloc(count, sizeof *ret),
+               *distinct = calloc(b->site.payment_count, sizeof *distinct);
     if (!ret || !distinct)
         abort();
     for (size_t i = 0; i < b->site.payment_count; i++)
@@ -85,14 +91,17 @@ static struct str *creations(struct bench *b, size_t count)
     if (!ret)
         abort();
     for (size_t i = 0; i < count; i++) {
-        struct str body = str_printf(b->arena,
-                                     "{\"merchant_order_no\":\"B-%zu\",\"user_id\":\"u-%zu\",\"subject\":\"龙井茶 250g\",\"amount\":8800,\"currency\":\"CNY\","
-                                     "\"channel\":\"wechat\",\"method\":\"native\"}",
-                                     i, i % 5000);
-        ret[i] = str_printf(b->arena,
-                            "POST /v1/payments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " STR_FMT
-                            "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n" STR_FMT,
-                            STR_ARG(b->site.bearer), body.n, STR_ARG(body));
+        struct str body =
+            str_printf(b->arena,
+                       "{\"merchant_order_no\":\"B-%zu\",\"user_id\":\"u-%zu\",\"subject\":"
+                       "\"龙井茶 250g\",\"amount\":8800,\"currency\":\"CNY\","
+                       "\"channel\":\"wechat\",\"method\":\"native\"}",
+                       i, i % 5000);
+        ret[i] = str_printf(
+            b->arena,
+            "POST /v1/payments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " STR_FMT
+            "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n" STR_FMT,
+            STR_ARG(b->site.bearer), body.n, STR_ARG(body));
     }
     return ret;
 }
@@ -110,35 +119,42 @@ static enum err drain(struct bench *b, size_t expected, struct outcome *o, struc
         if (o->counts.pending == 0 && o->counts.paid_orders >= (int64_t)expected)
             return ERR_OK;
     } while (o->drained_ms < 120000);
-    return err_set(info, ERR_INTERNAL, "the outbox does not drain: %lld pending, %lld of %zu orders paid", (long long)o->counts.pending, (long long)o->counts.paid_orders, expected);
+    return err_set(info, ERR_INTERNAL,
+                   "the outbox does not drain: %lld pending, %lld of %zu orders paid",
+                   (long long)o->counts.pending, (long long)o->counts.paid_orders, expected);
 }
 
-static enum err run_load(struct bench *b, const struct measure *m, const struct bench_server *s, struct load *load, struct outcome *o, struct err_info *info)
+static enum err run_load(struct bench *b, const struct measure *m, const struct bench_server *s,
+                         struct load *load, struct outcome *o, struct err_info *info)
 {
     struct bench_usage before, after;
-    enum err           e = ERR_OK;
+    enum err e = ERR_OK;
     if (m->kind == MEASURE_DUPLICATES) /* the first delivery of each is not measured */
         e = load_run(load, &o->load, info);
     bench_usage_of(s->pid, &before);
     if (!e)
         e = load_run(load, &o->load, info);
     bench_usage_of(s->pid, &after);
-    o->usage = (struct bench_usage){ after.rss_kb, after.cpu_us - before.cpu_us, after.written_kb - before.written_kb };
+    o->usage = (struct bench_usage) { after.rss_kb, after.cpu_us - before.cpu_us,
+                                      after.written_kb - before.written_kb };
     if (!e && o->load.good != load->count)
         e = err_set(info, ERR_INTERNAL, "%zu of %zu answers were good", o->load.good, load->count);
     if (!e && (m->kind == MEASURE_CALLBACKS || m->kind == MEASURE_DUPLICATES)) {
         e = drain(b, load->count, o, info);
         if (!e && o->counts.callbacks_done != (int64_t)load->count)
-            e = err_set(info, ERR_INTERNAL, "%zu callbacks were answered 200, the database holds %lld", load->count, (long long)o->counts.callbacks_done);
+            e = err_set(info, ERR_INTERNAL,
+                        "%zu callbacks were answered 200, the database holds %lld", load->count,
+                        (long long)o->counts.callbacks_done);
     }
     return e;
 }
 
-static enum err run_once(struct bench *b, const struct measure *m, const struct str *requests, size_t count, struct outcome *o, struct err_info *info)
+static enum err run_once(struct bench *b, const struct measure *m, const struct str *requests,
+                         size_t count, struct outcome *o, struct err_info *info)
 {
     struct bench_server s = { 0 };
-    int                 sandbox_pid = 0, sandbox_port = 0;
-    enum err            e = ERR_OK;
+    int sandbox_pid = 0, sandbox_port = 0;
+    enum err e = ERR_OK;
     if (m->kind == MEASURE_PAYMENTS) {
         e = bench_sandbox_start(&b->site, &sandbox_pid, &sandbox_port, info);
         struct account_config *account = b->site.site.settings.accounts.items;
@@ -149,8 +165,12 @@ static enum err run_once(struct bench *b, const struct measure *m, const struct 
     if (!e)
         e = bench_server_start(&b->site, &s, info);
     if (!e) {
-        bool        callbacks = m->kind == MEASURE_CALLBACKS || m->kind == MEASURE_DUPLICATES;
-        struct load load = { .port = callbacks ? s.notify_port : s.api_port, .connections = m->connections, .requests = requests, .count = count, .rate_per_s = m->rate_per_s };
+        bool callbacks = m->kind == MEASURE_CALLBACKS || m->kind == MEASURE_DUPLICATES;
+        struct load load = { .port = callbacks ? s.notify_port : s.api_port,
+                             .connections = m->connections,
+                             .requests = requests,
+                             .count = count,
+                             .rate_per_s = m->rate_per_s };
         o->ready_ms = s.ready_ms;
         e = run_load(b, m, &s, &load, o, info);
     }
@@ -166,18 +186,20 @@ static enum err run_once(struct bench *b, const struct measure *m, const struct 
 static void put_ms(struct json_out *out, const char *key, int64_t us)
 {
     char text[32];
-    int  n = snprintf(text, sizeof text, "%lld.%03lld", (long long)(us / 1000), (long long)(us % 1000));
+    int n =
+        snprintf(text, sizeof text, "%lld.%03lld", (long long)(us / 1000), (long long)(us % 1000));
     json_key(out, key);
-    json_put_raw(out, (struct str){ text, (size_t)n });
+    json_put_raw(out, (struct str) { text, (size_t)n });
 }
 
 static void put_ratio(struct json_out *out, const char *key, int64_t a, int64_t b)
 {
-    char    text[32];
+    char text[32];
     int64_t thousandths = b ? a * 1000 / b : 0;
-    int     n = snprintf(text, sizeof text, "%lld.%03lld", (long long)(thousandths / 1000), (long long)(thousandths % 1000));
+    int n = snprintf(text, sizeof text, "%lld.%03lld", (long long)(thousandths / 1000),
+                     (long long)(thousandths % 1000));
     json_key(out, key);
-    json_put_raw(out, (struct str){ text, (size_t)n });
+    json_put_raw(out, (struct str) { text, (size_t)n });
 }
 
 static void put_machine(struct json_out *out)
@@ -191,7 +213,9 @@ static void put_machine(struct json_out *out)
     json_end_object(out);
 }
 
-static void print_result(struct json_out *out, const struct measure *m, const struct outcome *o, size_t count, const struct outcome all[], size_t runs, const struct bench_floors *f)
+static void print_result(struct json_out *out, const struct measure *m, const struct outcome *o,
+                         size_t count, const struct outcome all[], size_t runs,
+                         const struct bench_floors *f)
 {
     json_begin_object(out);
     json_kv_str(out, "name", str_of(m->name));
@@ -234,10 +258,11 @@ static void print_result(struct json_out *out, const struct measure *m, const st
     json_end_object(out);
 }
 
-static enum err write_result(struct bench *b, const char *name, struct str text, struct err_info *info)
+static enum err write_result(struct bench *b, const char *name, struct str text,
+                             struct err_info *info)
 {
     const char *path = str_cstr(b->arena, str_printf(b->arena, "%s/%s.json", b->out_dir, name));
-    FILE       *f = fopen(path, "we");
+    FILE *f = fopen(path, "we");
     if (!f)
         return err_set(info, ERR_IO, "%s: cannot be written (%m)", path);
     fprintf(f, STR_FMT "\n", STR_ARG(text));
@@ -246,22 +271,24 @@ static enum err write_result(struct bench *b, const char *name, struct str text,
 
 static int by_rate(const void *a, const void *b)
 {
-    int64_t x = ((const struct outcome *)a)->load.rate_per_s, y = ((const struct outcome *)b)->load.rate_per_s;
+    int64_t x = ((const struct outcome *)a)->load.rate_per_s,
+            y = ((const struct outcome *)b)->load.rate_per_s;
     return (x > y) - (x < y);
 }
 static int by_p99(const void *a, const void *b)
 {
-    int64_t x = ((const struct outcome *)a)->load.p99_us, y = ((const struct outcome *)b)->load.p99_us;
+    int64_t x = ((const struct outcome *)a)->load.p99_us,
+            y = ((const struct outcome *)b)->load.p99_us;
     return (x > y) - (x < y);
 }
 
 static enum err measure(struct bench *b, const struct measure *m, struct err_info *info)
 {
-    size_t              count = b->quick ? m->quick_count : m->count;
-    struct outcome      all[RUNS_MAX] = { 0 };
+    size_t count = b->quick ? m->quick_count : m->count;
+    struct outcome all[RUNS_MAX] = { 0 };
     struct bench_floors floors = { 0 };
-    struct str         *requests = NULL;
-    enum err            e = bench_floors_measure(&b->site, m->bare_http, &floors, info);
+    struct str *requests = NULL;
+    enum err e = bench_floors_measure(&b->site, m->bare_http, &floors, info);
     if (!e && m->kind == MEASURE_READS)
         requests = reads(b, count);
     else if (!e && m->kind == MEASURE_PAYMENTS)
@@ -282,13 +309,15 @@ static enum err measure(struct bench *b, const struct measure *m, struct err_inf
 
     qsort(all, b->runs, sizeof *all, m->rate_per_s ? by_p99 : by_rate);
     const struct outcome *median = &all[b->runs / 2];
-    BUF_AUTO              text = { 0 };
-    struct json_out       out;
+    BUF_AUTO text = { 0 };
+    struct json_out out;
     buf_init(&text, 1 << 16);
     json_out_init(&out, &text);
     print_result(&out, m, median, count, all, b->runs, &floors);
-    printf("%-20s %8lld/s  p50 %lld us  p99 %lld us  p99.9 %lld us  rss %lld MB\n", m->name, (long long)median->load.rate_per_s, (long long)median->load.p50_us,
-           (long long)median->load.p99_us, (long long)median->load.p999_us, (long long)(median->usage.rss_kb / 1024));
+    printf("%-20s %8lld/s  p50 %lld us  p99 %lld us  p99.9 %lld us  rss %lld MB\n", m->name,
+           (long long)median->load.rate_per_s, (long long)median->load.p50_us,
+           (long long)median->load.p99_us, (long long)median->load.p999_us,
+           (long long)(median->usage.rss_kb / 1024));
     fflush(stdout);
     return write_result(b, m->name, buf_str(&text), info);
 }
@@ -303,16 +332,18 @@ static bool wanted(const struct measure *m, const struct str names[], size_t n)
 
 int command_bench(const struct command *self, int argc, char **argv)
 {
-    struct str    out = STR("build/bench"), names[MEASURE_COUNT];
-    bool          quick = false, bare = false;
-    int64_t       runs = 3;
-    size_t        n = 0;
-    int           exit_code = EXIT_FINE;
+    struct str out = STR("build/bench"), names[MEASURE_COUNT];
+    bool quick = false, bare = false;
+    int64_t runs = 3;
+    size_t n = 0;
+    int exit_code = EXIT_FINE;
     struct option options[] = {
-        { "out", OPTION_TEXT, &out, "DIR", "Where NAME.json and the work files go (default build/bench)" },
+        { "out", OPTION_TEXT, &out, "DIR",
+          "Where NAME.json and the work files go (default build/bench)" },
         { "runs", OPTION_INT, &runs, "N", "Runs of each; the median is reported (default 3)" },
         { "quick", OPTION_FLAG, &quick, "", "A tenth of the work, to see that it works" },
-        { "bare-server", OPTION_FLAG, &bare, "", "Only the HTTP library answering, for comparison; prints its port" },
+        { "bare-server", OPTION_FLAG, &bare, "",
+          "Only the HTTP library answering, for comparison; prints its port" },
         { 0 },
     };
     if (!args_parse(self, argc, argv, options, 0, MEASURE_COUNT, names, &n, &exit_code))
@@ -320,18 +351,27 @@ int command_bench(const struct command *self, int argc, char **argv)
     if (bare)
         return bench_bare_server();
 
-    ARENA_AUTO      a = arena_new(1 << 20);
+    ARENA_AUTO a = arena_new(1 << 20);
     struct err_info info = { 0 };
-    struct bench    b = { .out_dir = str_cstr(a, out), .runs = (size_t)(runs < 1 ? 1 : runs > RUNS_MAX ? RUNS_MAX : runs), .quick = quick, .arena = a };
-    size_t          most = 0;
+    struct bench b = { .out_dir = str_cstr(a, out),
+                       .runs = (size_t)(runs < 1          ? 1
+                                        : runs > RUNS_MAX ? RUNS_MAX
+                                                          : runs),
+                       .quick = quick,
+                       .arena = a };
+    size_t most = 0;
     for (size_t i = 0; i < MEASURE_COUNT; i++)
         if (wanted(&measures[i], names, n)) {
             size_t count = quick ? measures[i].quick_count : measures[i].count;
-            size_t payments = measures[i].kind == MEASURE_CALLBACKS || measures[i].kind == MEASURE_DUPLICATES ? count : 20000;
+            size_t payments =
+                measures[i].kind == MEASURE_CALLBACKS || measures[i].kind == MEASURE_DUPLICATES
+                    ? count
+                    : 20000;
             most = payments > most ? payments : most;
         }
     mkdir(b.out_dir, 0755);
-    enum err e = bench_site_make(str_cstr(a, str_printf(a, STR_FMT "/work", STR_ARG(out))), most, a, &b.site, &info);
+    enum err e = bench_site_make(str_cstr(a, str_printf(a, STR_FMT "/work", STR_ARG(out))), most, a,
+                                 &b.site, &info);
     for (size_t i = 0; i < MEASURE_COUNT && !e; i++)
         if (wanted(&measures[i], names, n))
             e = measure(&b, &measures[i], &info);

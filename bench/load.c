@@ -15,24 +15,24 @@
 #define NONE       SIZE_MAX
 
 struct line {
-    int     fd;
-    size_t  request; /* index, NONE: idle */
-    size_t  sent;
+    int fd;
+    size_t request; /* index, NONE: idle */
+    size_t sent;
     int64_t since_us;
-    size_t  got;
-    char    answer[ANSWER_MAX];
+    size_t got;
+    char answer[ANSWER_MAX];
 };
 
 struct run {
-    const struct load  *load;
-    struct line        *lines;
-    size_t             *idle; /* stack of idle lines: open loop */
-    size_t              idle_count;
-    size_t              next; /* request to send next */
-    size_t              done, good;
-    int64_t             start_us;
-    uint32_t           *latency_us;
-    int                 epoll;
+    const struct load *load;
+    struct line *lines;
+    size_t *idle; /* stack of idle lines: open loop */
+    size_t idle_count;
+    size_t next; /* request to send next */
+    size_t done, good;
+    int64_t start_us;
+    uint32_t *latency_us;
+    int epoll;
 };
 
 static int64_t mono_us(void)
@@ -44,9 +44,11 @@ static int64_t mono_us(void)
 
 static int open_line(int port)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    int                one = 1;
-    int                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int one = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to)) {
         if (fd >= 0)
             close(fd);
@@ -72,10 +74,11 @@ static int complete(const struct line *l)
     const char *head_end = memmem(l->answer, l->got, "\r\n\r\n", 4);
     if (!head_end)
         return 0;
-    size_t      head = (size_t)(head_end - l->answer) + 4;
-    long        length = 0;
+    size_t head = (size_t)(head_end - l->answer) + 4;
+    long length = 0;
     const char *field = l->answer;
-    while ((field = memmem(field, head - (size_t)(field - l->answer), "\n", 1)) && ++field < l->answer + head)
+    while ((field = memmem(field, head - (size_t)(field - l->answer), "\n", 1)) &&
+           ++field < l->answer + head)
         if (strncasecmp(field, "content-length:", 15) == 0)
             length = strtol(field + 15, NULL, 10);
     if (l->got < head + (size_t)length)
@@ -110,7 +113,8 @@ static enum err readable(struct run *r, struct line *l, struct err_info *info)
     return ERR_OK;
 }
 
-/* Open loop: everything due by now goes out on an idle line; what finds none waits, and its waiting counts. Returns how long until the next is due. */
+/* Open loop: everything due by now goes out on an idle line; what finds none waits, and its waiting
+ * counts. Returns how long until the next is due. */
 static int send_due(struct run *r)
 {
     while (r->next < r->load->count) {
@@ -128,7 +132,7 @@ static int send_due(struct run *r)
 static enum err loop(struct run *r, struct err_info *info)
 {
     const struct load *load = r->load;
-    int64_t            limit_us = (load->limit_ms ? load->limit_ms : 300000) * 1000;
+    int64_t limit_us = (load->limit_ms ? load->limit_ms : 300000) * 1000;
     struct epoll_event events[256];
     while (r->done < load->count) {
         int wait = load->rate_per_s ? send_due(r) : 1000;
@@ -139,7 +143,8 @@ static enum err loop(struct run *r, struct err_info *info)
                 return e;
         }
         if (mono_us() - r->start_us > limit_us)
-            return err_set(info, ERR_UNKNOWN, "only %zu of %zu answers came in time", r->done, load->count);
+            return err_set(info, ERR_UNKNOWN, "only %zu of %zu answers came in time", r->done,
+                           load->count);
     }
     return ERR_OK;
 }
@@ -147,15 +152,17 @@ static enum err loop(struct run *r, struct err_info *info)
 static enum err open_lines(struct run *r, struct err_info *info)
 {
     for (unsigned i = 0; i < r->load->connections; i++) {
-        struct line       *l = &r->lines[i];
+        struct line *l = &r->lines[i];
         struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
         l->request = NONE;
-        if ((l->fd = open_line(r->load->port)) < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, l->fd, &event))
+        if ((l->fd = open_line(r->load->port)) < 0 ||
+            epoll_ctl(r->epoll, EPOLL_CTL_ADD, l->fd, &event))
             return err_set(info, ERR_IO, "cannot open connection %u (%m)", i);
         r->idle[r->idle_count++] = i;
     }
     r->start_us = mono_us();
-    for (unsigned i = 0; !r->load->rate_per_s && i < r->load->connections && r->next < r->load->count; i++)
+    for (unsigned i = 0;
+         !r->load->rate_per_s && i < r->load->connections && r->next < r->load->count; i++)
         send_next(r, &r->lines[i], mono_us());
     return ERR_OK;
 }
@@ -170,7 +177,8 @@ static void sum_up(struct run *r, struct load_result *ret)
 {
     size_t n = r->done;
     qsort(r->latency_us, n, sizeof *r->latency_us, by_value);
-    *ret = (struct load_result){ .took_us = mono_us() - r->start_us, .answered = n, .good = r->good };
+    *ret =
+        (struct load_result) { .took_us = mono_us() - r->start_us, .answered = n, .good = r->good };
     ret->rate_per_s = (int64_t)n * 1000000 / ret->took_us;
     ret->p50_us = r->latency_us[n / 2];
     ret->p99_us = r->latency_us[n * 99 / 100];

@@ -1,4 +1,5 @@
-/* seed.c -- the site under test: keys, a configuration as a user writes it, and a template database with many payments waiting to be paid. */
+/* seed.c -- the site under test: keys, a configuration as a user writes it, and a template database
+ * with many payments waiting to be paid. */
 #include "bench/seed.h"
 
 #include <errno.h>
@@ -14,35 +15,50 @@
 #define CLONES_A_RULE 128
 
 /* One payment through the whole way: order, prepay request, the sandbox's signed answer. */
-static enum err make_model(struct runtime *r, int64_t caller, struct arena *a, struct payment *ret, struct err_info *info)
+static enum err make_model(struct runtime *r, int64_t caller, struct arena *a, struct payment *ret,
+                           struct err_info *info)
 {
-    struct act           act = { .caller = { caller, STR("bench") }, .actor = STR("caller:bench"), .trace_id = STR("bench"), .arena = a };
-    struct order_new     order = { .merchant_order_no = STR("model"), .user_id = STR("u-1"), .subject = STR("龙井茶 250g"), .has_amount = true, .amount_fen = 8800,
-                                   .currency = STR("CNY"), .inline_order = true };
-    struct payment_new   n = { .inline_order = &order, .merchant_order_no = order.merchant_order_no, .user_id = order.user_id, .channel = CHANNEL_WECHAT, .method = STR("native") };
+    struct act act = { .caller = { caller, STR("bench") },
+                       .actor = STR("caller:bench"),
+                       .trace_id = STR("bench"),
+                       .arena = a };
+    struct order_new order = { .merchant_order_no = STR("model"),
+                               .user_id = STR("u-1"),
+                               .subject = STR("龙井茶 250g"),
+                               .has_amount = true,
+                               .amount_fen = 8800,
+                               .currency = STR("CNY"),
+                               .inline_order = true };
+    struct payment_new n = { .inline_order = &order,
+                             .merchant_order_no = order.merchant_order_no,
+                             .user_id = order.user_id,
+                             .channel = CHANNEL_WECHAT,
+                             .method = STR("native") };
     enum payment_started how;
-    struct refusal       refusal = { 0 };
-    enum code            code = payment_start(&r->centre, &act, &n, ret, &how, &refusal);
+    struct refusal refusal = { 0 };
+    enum code code = payment_start(&r->centre, &act, &n, ret, &how, &refusal);
     if (code || how != PAYMENT_STARTED)
-        return err_set(info, ERR_INTERNAL, "the model payment was not made: %s " STR_FMT, code_info(code)->name, STR_ARG(refusal.detail));
+        return err_set(info, ERR_INTERNAL, "the model payment was not made: %s " STR_FMT,
+                       code_info(code)->name, STR_ARG(refusal.detail));
     return ERR_OK;
 }
 
 struct clones {
-    struct seed    seeds[CLONES_A_RULE];
-    size_t         n;
+    struct seed seeds[CLONES_A_RULE];
+    size_t n;
 };
 
 static enum err clone_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct clones *c = arg;
-    enum err       e = ERR_OK;
+    enum err e = ERR_OK;
     for (size_t i = 0; i < c->n && !e; i++)
         e = seed_clone(tx, &c->seeds[i], info);
     return e;
 }
 
-static enum err clone_all(struct runtime *r, const struct payment *model, struct bench_site *b, struct err_info *info)
+static enum err clone_all(struct runtime *r, const struct payment *model, struct bench_site *b,
+                          struct err_info *info)
 {
     struct clones *c = calloc(1, sizeof *c);
     if (!c)
@@ -53,12 +69,15 @@ static enum err clone_all(struct runtime *r, const struct payment *model, struct
         int64_t first = mint_ids(r->mint, CLONES_A_RULE * 2);
         for (size_t i = 0; i < c->n; i++) {
             struct number order = number_make(NUMBER_ORDER, model->no.slot, first + (int64_t)i * 2);
-            struct number payment = number_make(NUMBER_PAYMENT, model->no.slot, first + (int64_t)i * 2 + 1);
-            c->seeds[i] = (struct seed){ model->order_no, model->no, order, payment, model->expire_ms };
+            struct number payment =
+                number_make(NUMBER_PAYMENT, model->no.slot, first + (int64_t)i * 2 + 1);
+            c->seeds[i] =
+                (struct seed) { model->order_no, model->no, order, payment, model->expire_ms };
             b->payments[done + i] = payment;
         }
         struct refusal refusal = { 0 };
-        if (centre_run(&r->centre, "bench_seed", STORE_BACKGROUND, model->no.slot, clone_rule, c, 0, &refusal))
+        if (centre_run(&r->centre, "bench_seed", STORE_BACKGROUND, model->no.slot, clone_rule, c, 0,
+                       &refusal))
             e = err_set(info, ERR_INTERNAL, "cloning failed: " STR_FMT, STR_ARG(refusal.detail));
     }
     free(c);
@@ -67,7 +86,7 @@ static enum err clone_all(struct runtime *r, const struct payment *model, struct
 
 static enum err make_template(struct bench_site *b, struct err_info *info)
 {
-    struct env      env;
+    struct env env;
     struct sandbox *sandbox = NULL;
     struct runtime *r = NULL;
     env_init_real(&env, NULL, NULL);
@@ -77,15 +96,19 @@ static enum err make_template(struct bench_site *b, struct err_info *info)
     if (e)
         return e;
 
-    struct settings        s = b->site.settings;
-    struct payment         model;
-    int64_t                caller;
-    struct runtime_options ro = { .settings = &s, .transport = sandbox_transport(sandbox), .migrate = true, .manual = true };
+    struct settings s = b->site.settings;
+    struct payment model;
+    int64_t caller;
+    struct runtime_options ro = {
+        .settings = &s, .transport = sandbox_transport(sandbox), .migrate = true, .manual = true
+    };
     s.store.url = str_printf(b->arena, "sqlite:%s/template.db", b->dir);
     s.payment.expire_ms = 86400000; /* nothing falls due during a run */
     e = runtime_open(&ro, &r, info);
     if (!e)
-        e = caller_create(&r->centre, STR("bench"), PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY, b->arena, &caller, &b->bearer, info);
+        e = caller_create(&r->centre, STR("bench"),
+                          PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY, b->arena, &caller,
+                          &b->bearer, info);
     if (!e)
         e = make_model(r, caller, b->arena, &model, info);
     if (!e)
@@ -96,10 +119,11 @@ static enum err make_template(struct bench_site *b, struct err_info *info)
     return e;
 }
 
-enum err bench_site_make(const char *dir, size_t payments, struct arena *a, struct bench_site *ret, struct err_info *info)
+enum err bench_site_make(const char *dir, size_t payments, struct arena *a, struct bench_site *ret,
+                         struct err_info *info)
 {
     struct bench_site b = { .arena = a, .dir = dir, .payment_count = payments };
-    struct env        env;
+    struct env env;
     env_init_real(&env, NULL, NULL);
     if (mkdir(dir, 0700) && errno != EEXIST)
         return err_set(info, ERR_IO, "%s: cannot be made (%m)", dir);
@@ -107,7 +131,8 @@ enum err bench_site_make(const char *dir, size_t payments, struct arena *a, stru
     if (!b.payments)
         abort();
     const char *keys = str_cstr(a, str_printf(a, "%s/keys", dir));
-    enum err    e = dev_site_make(keys, STR("http://127.0.0.1:8088"), STR("http://127.0.0.1:8443/notify"), &env, a, &b.site, info);
+    enum err e = dev_site_make(keys, STR("http://127.0.0.1:8088"),
+                               STR("http://127.0.0.1:8443/notify"), &env, a, &b.site, info);
     if (!e)
         e = make_template(&b, info);
     if (e)
@@ -118,9 +143,12 @@ enum err bench_site_make(const char *dir, size_t payments, struct arena *a, stru
 
 static enum err copy_file(const char *from, const char *to, struct err_info *info)
 {
-    int         in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int in = open(from, O_RDONLY | O_CLOEXEC),
+        out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     struct stat st = { 0 };
-    enum err    e = in < 0 || out < 0 || fstat(in, &st) ? err_set(info, ERR_IO, "%s: cannot be copied (%m)", from) : ERR_OK;
+    enum err e = in < 0 || out < 0 || fstat(in, &st)
+                     ? err_set(info, ERR_IO, "%s: cannot be copied (%m)", from)
+                     : ERR_OK;
     for (off_t done = 0; !e && done < st.st_size;) {
         ssize_t n = sendfile(out, in, &done, 1 << 24);
         if (n <= 0)
@@ -146,17 +174,23 @@ enum err bench_site_reset(const struct bench_site *b, struct err_info *info)
     s.api.per_address_max = s.notify.per_address_max = 0; /* the generator is one address */
     s.limits.rate_per_s = s.limits.rate_burst = 10000000;
     s.log.level = LOG_INFO;
-    enum err e = copy_file(str_cstr(b->arena, str_printf(b->arena, "%s/template.db", b->dir)), str_cstr(b->arena, str_printf(b->arena, "%s/run.db", b->dir)), info);
+    enum err e = copy_file(str_cstr(b->arena, str_printf(b->arena, "%s/template.db", b->dir)),
+                           str_cstr(b->arena, str_printf(b->arena, "%s/run.db", b->dir)), info);
     if (e)
         return e;
-    return dev_write_config(&s, str_cstr(b->arena, str_printf(b->arena, "%s/keys", b->dir)), str_cstr(b->arena, str_printf(b->arena, "%s/fenpay.yaml", b->dir)), info);
+    return dev_write_config(&s, str_cstr(b->arena, str_printf(b->arena, "%s/keys", b->dir)),
+                            str_cstr(b->arena, str_printf(b->arena, "%s/fenpay.yaml", b->dir)),
+                            info);
 }
 
-enum err bench_site_count(const struct bench_site *b, struct bench_counts *ret, struct err_info *info)
+enum err bench_site_count(const struct bench_site *b, struct bench_counts *ret,
+                          struct err_info *info)
 {
-    struct env           env;
-    struct store        *store;
-    struct store_options so = { .url = str_printf(b->arena, "sqlite:%s/run.db", b->dir), .env = &env, .second_writer = true };
+    struct env env;
+    struct store *store;
+    struct store_options so = { .url = str_printf(b->arena, "sqlite:%s/run.db", b->dir),
+                                .env = &env,
+                                .second_writer = true };
     env_init_real(&env, NULL, NULL);
     enum err e = store_open(&so, &store, info);
     if (e)

@@ -7,9 +7,10 @@
 struct seed {
     struct number model_order, model_payment;
     struct number order, payment; /* the clone's */
-    int64_t       due_ms;
+    int64_t due_ms;
 };
 enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info);
-enum err seed_count(struct tx *tx, void *counts, struct err_info *info); /* a store_rule; struct bench_counts */
+enum err seed_count(struct tx *tx, void *counts,
+                    struct err_info *info); /* a store_rule; struct bench_counts */
 
 #endif

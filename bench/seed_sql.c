@@ -1,23 +1,38 @@
-/* seed_sql.c -- cloning one order and one payment that were really made. The clones have ids, keys and request ids of their own, so that every page
- * and index is what sixty thousand real ones would make; they share the text and the head of the journal with their model. */
+/* seed_sql.c -- cloning one order and one payment that were really made. The clones have ids, keys
+ * and request ids of their own, so that every page and index is what sixty thousand real ones would
+ * make; they share the text and the head of the journal with their model. */
 #include "bench/seed.h"
 
-SQL(clone_order, "INSERT INTO order_info (id, slot, caller, order_key, merchant_order_no, user_id, subject, order_amount, discount, shipping, tax, pay_amount, currency, "
-                 "order_status, refund_status, inline_order, pay_id, channel, transaction_id, pay_time, expire_time, cancel_requested, cancel_reason, cancel_time, "
-                 "request_id, digest, remark, trace_id, version, journal_id, journal_seq, journal_hash, create_time, update_time) "
-                 "SELECT ?, slot, caller, ?, ?, user_id, subject, order_amount, discount, shipping, tax, pay_amount, currency, "
-                 "order_status, refund_status, inline_order, pay_id, channel, transaction_id, pay_time, expire_time, cancel_requested, cancel_reason, cancel_time, "
-                 "request_id, digest, remark, trace_id, version, journal_id, journal_seq, journal_hash, create_time, update_time FROM order_info WHERE id = ?");
+SQL(clone_order, "INSERT INTO order_info (id, slot, caller, order_key, merchant_order_no, user_id, "
+                 "subject, order_amount, discount, shipping, tax, pay_amount, currency, "
+                 "order_status, refund_status, inline_order, pay_id, channel, transaction_id, "
+                 "pay_time, expire_time, cancel_requested, cancel_reason, cancel_time, "
+                 "request_id, digest, remark, trace_id, version, journal_id, journal_seq, "
+                 "journal_hash, create_time, update_time) "
+                 "SELECT ?, slot, caller, ?, ?, user_id, subject, order_amount, discount, "
+                 "shipping, tax, pay_amount, currency, "
+                 "order_status, refund_status, inline_order, pay_id, channel, transaction_id, "
+                 "pay_time, expire_time, cancel_requested, cancel_reason, cancel_time, "
+                 "request_id, digest, remark, trace_id, version, journal_id, journal_seq, "
+                 "journal_hash, create_time, update_time FROM order_info WHERE id = ?");
 
 SQL(clone_payment,
-    "INSERT INTO payment_order (id, slot, order_id, caller, account, environment, channel, method, user_id, payer, client_ip, amount, currency, status, live, late, "
-    "quarantined, superseded, settled, paid_amount, payer_amount, channel_discount, refunding, refunded, transaction_id, grant_key, credentials, credential_expire, "
-    "request_endpoint, request_body, calls, unknown_calls, call_owner, call_until, close_requested, close_time, request_id, digest, expire_time, pay_time, "
-    "next_query_time, query_count, evidence_kind, evidence_ref, trace_id, route, version, journal_id, journal_seq, journal_hash, create_time, update_time) "
-    "SELECT ?, slot, ?, caller, account, environment, channel, method, user_id, payer, client_ip, amount, currency, status, live, late, "
-    "quarantined, superseded, settled, paid_amount, payer_amount, channel_discount, refunding, refunded, transaction_id, grant_key, credentials, credential_expire, "
-    "request_endpoint, request_body, calls, unknown_calls, call_owner, call_until, close_requested, close_time, ?, digest, expire_time, pay_time, "
-    "?, query_count, evidence_kind, evidence_ref, trace_id, route, version, journal_id, journal_seq, journal_hash, create_time, update_time FROM payment_order WHERE id = ?");
+    "INSERT INTO payment_order (id, slot, order_id, caller, account, environment, channel, method, "
+    "user_id, payer, client_ip, amount, currency, status, live, late, "
+    "quarantined, superseded, settled, paid_amount, payer_amount, channel_discount, refunding, "
+    "refunded, transaction_id, grant_key, credentials, credential_expire, "
+    "request_endpoint, request_body, calls, unknown_calls, call_owner, call_until, "
+    "close_requested, close_time, request_id, digest, expire_time, pay_time, "
+    "next_query_time, query_count, evidence_kind, evidence_ref, trace_id, route, version, "
+    "journal_id, journal_seq, journal_hash, create_time, update_time) "
+    "SELECT ?, slot, ?, caller, account, environment, channel, method, user_id, payer, client_ip, "
+    "amount, currency, status, live, late, "
+    "quarantined, superseded, settled, paid_amount, payer_amount, channel_discount, refunding, "
+    "refunded, transaction_id, grant_key, credentials, credential_expire, "
+    "request_endpoint, request_body, calls, unknown_calls, call_owner, call_until, "
+    "close_requested, close_time, ?, digest, expire_time, pay_time, "
+    "?, query_count, evidence_kind, evidence_ref, trace_id, route, version, journal_id, "
+    "journal_seq, journal_hash, create_time, update_time FROM payment_order WHERE id = ?");
 
 SQL(add_due, "INSERT INTO payment_due (due, id) VALUES (?, ?)");
 
@@ -27,7 +42,8 @@ SQL(count_pending, "SELECT COUNT(*) FROM outbox_due");
 
 enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info)
 {
-    struct str    pay_text = number_str(tx_arena(tx), s->payment), order_text = number_str(tx_arena(tx), s->order);
+    struct str pay_text = number_str(tx_arena(tx), s->payment),
+               order_text = number_str(tx_arena(tx), s->order);
     struct query *q = tx_query(tx, &clone_order);
     query_int(q, s->order.id);
     query_text(q, str_printf(tx_arena(tx), "m" STR_FMT, STR_ARG(order_text)));
@@ -53,8 +69,8 @@ enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info)
 static enum err count(struct tx *tx, const struct sql *sql, int64_t *ret, struct err_info *info)
 {
     struct query *q = tx_query(tx, sql);
-    bool          row;
-    enum err      e = query_next(q, &row, info);
+    bool row;
+    enum err e = query_next(q, &row, info);
     if (e)
         return e;
     *ret = row ? col_int(q, 0) : 0;
@@ -65,7 +81,7 @@ static enum err count(struct tx *tx, const struct sql *sql, int64_t *ret, struct
 enum err seed_count(struct tx *tx, void *arg, struct err_info *info)
 {
     struct bench_counts *c = arg;
-    enum err             e = count(tx, &count_callbacks, &c->callbacks_done, info);
+    enum err e = count(tx, &count_callbacks, &c->callbacks_done, info);
     if (!e)
         e = count(tx, &count_orders, &c->paid_orders, info);
     return e ? e : count(tx, &count_pending, &c->pending, info);

@@ -11,7 +11,8 @@
 #include "bench/bench.h"
 
 /* Starts fenpay with these words; what the child prints on `fd` goes into `file`. */
-static enum err start(const struct bench_site *b, const char *const words[], int fd, const char *file, int *ret_pid, struct err_info *info)
+static enum err start(const struct bench_site *b, const char *const words[], int fd,
+                      const char *file, int *ret_pid, struct err_info *info)
 {
     int out = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (out < 0)
@@ -43,24 +44,26 @@ static bool wait_line(const char *file, int pid, const char *word, char *line, s
             fclose(f);
         if (waitpid(pid, NULL, WNOHANG) == pid)
             return false;
-        nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+        nanosleep(&(struct timespec) { .tv_nsec = 2000000 }, NULL);
     }
 }
 
-enum err bench_server_start(const struct bench_site *b, struct bench_server *ret, struct err_info *info)
+enum err bench_server_start(const struct bench_site *b, struct bench_server *ret,
+                            struct err_info *info)
 {
     const char *config = str_cstr(b->arena, str_printf(b->arena, "%s/fenpay.yaml", b->dir));
     const char *words[] = { "fenpay", "serve", "--config", config, NULL };
-    char        line[1024];
+    char line[1024];
     const char *log = str_cstr(b->arena, str_printf(b->arena, "%s/server.log", b->dir));
-    enum err    e = start(b, words, STDERR_FILENO, log, &ret->pid, info);
+    enum err e = start(b, words, STDERR_FILENO, log, &ret->pid, info);
     if (e)
         return e;
     const struct json *j;
-    int64_t            api, notify, ops;
-    if (!wait_line(log, ret->pid, "serve.ready", line, sizeof line) || json_parse(b->arena, str_dup(b->arena, str_of(line)), &j, info) ||
-        json_get_int(j, "api_port", &api, info) || json_get_int(j, "notify_port", &notify, info) || json_get_int(j, "ops_port", &ops, info) ||
-        json_get_int(j, "took_ms", &ret->ready_ms, info))
+    int64_t api, notify, ops;
+    if (!wait_line(log, ret->pid, "serve.ready", line, sizeof line) ||
+        json_parse(b->arena, str_dup(b->arena, str_of(line)), &j, info) ||
+        json_get_int(j, "api_port", &api, info) || json_get_int(j, "notify_port", &notify, info) ||
+        json_get_int(j, "ops_port", &ops, info) || json_get_int(j, "took_ms", &ret->ready_ms, info))
         return err_set(info, ERR_IO, "the server did not become ready: %s", line);
     ret->api_port = (int)api;
     ret->notify_port = (int)notify;
@@ -68,16 +71,17 @@ enum err bench_server_start(const struct bench_site *b, struct bench_server *ret
     return ERR_OK;
 }
 
-enum err bench_sandbox_start(const struct bench_site *b, int *ret_pid, int *ret_port, struct err_info *info)
+enum err bench_sandbox_start(const struct bench_site *b, int *ret_pid, int *ret_port,
+                             struct err_info *info)
 {
     const char *keys = str_cstr(b->arena, str_printf(b->arena, "%s/keys", b->dir));
     const char *words[] = { "fenpay", "sandbox", "--data", keys, "--listen", "127.0.0.1:0", NULL };
     const char *log = str_cstr(b->arena, str_printf(b->arena, "%s/sandbox.log", b->dir));
-    char        line[256];
-    enum err    e = start(b, words, STDOUT_FILENO, log, ret_pid, info);
+    char line[256];
+    enum err e = start(b, words, STDOUT_FILENO, log, ret_pid, info);
     if (e)
         return e;
-    bool        ready = wait_line(log, *ret_pid, "sandbox ready on port ", line, sizeof line);
+    bool ready = wait_line(log, *ret_pid, "sandbox ready on port ", line, sizeof line);
     const char *port = ready ? strstr(line, "port ") : NULL;
     if (!port)
         return err_set(info, ERR_IO, "the sandbox did not become ready");
@@ -89,7 +93,7 @@ static int64_t proc_value(int pid, const char *file, const char *key)
 {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
-    FILE   *f = fopen(path, "re");
+    FILE *f = fopen(path, "re");
     int64_t value = 0;
     while (f && fgets(line, sizeof line, f))
         if (strncmp(line, key, strlen(key)) == 0)
@@ -110,11 +114,12 @@ void bench_usage_of(int pid, struct bench_usage *ret)
         fclose(f);
     }
     /* utime and stime are fields 14 and 15, counted behind the command's closing parenthesis. */
-    long long   user = 0, system_time = 0;
+    long long user = 0, system_time = 0;
     const char *rest = strrchr(line, ')');
     if (rest)
-        sscanf(rest + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld", &user, &system_time);
-    *ret = (struct bench_usage){
+        sscanf(rest + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld", &user,
+               &system_time);
+    *ret = (struct bench_usage) {
         .rss_kb = proc_value(pid, "status", "VmHWM:"),
         .cpu_us = (user + system_time) * (1000000 / sysconf(_SC_CLK_TCK)),
         .written_kb = proc_value(pid, "io", "write_bytes:") / 1024,
@@ -123,14 +128,15 @@ void bench_usage_of(int pid, struct bench_usage *ret)
 
 int64_t bench_metric(const struct bench_server *s, const char *name, struct arena *a)
 {
-    struct err_info   info = { 0 };
-    struct env        env;
+    struct err_info info = { 0 };
+    struct env env;
     struct transport *client = client_new(&info);
     env_init_real(&env, NULL, NULL);
-    struct http_call  call = { .method = "GET", .url = str_printf(a, "http://127.0.0.1:%d/metrics", s->ops_port) };
+    struct http_call call = { .method = "GET",
+                              .url = str_printf(a, "http://127.0.0.1:%d/metrics", s->ops_port) };
     struct http_reply reply;
     transport_exchange(client, &env, &call, a, &reply);
-    int64_t    value = -1;
+    int64_t value = -1;
     struct str rest = reply.outcome == HTTP_ANSWERED ? reply.body : STR_NONE;
     while (rest.p) {
         struct str line = str_cut(&rest, '\n');

@@ -29,16 +29,19 @@ int exit_code_of(enum err e)
 
 int complain(const struct command *command, enum err e, const struct err_info *info)
 {
-    fprintf(stderr, "fenpay %s: %s\n", command->name, info && info->text[0] ? info->text : err_name(e));
+    fprintf(stderr, "fenpay %s: %s\n", command->name,
+            info && info->text[0] ? info->text : err_name(e));
     return exit_code_of(e);
 }
 
 static void print_help(const struct command *c, const struct option options[])
 {
-    printf("fenpay %s%s%s%s\n\n%s\n\n", c->name, options[0].name ? " [options]" : "", c->usage[0] ? " " : "", c->usage, c->help);
+    printf("fenpay %s%s%s%s\n\n%s\n\n", c->name, options[0].name ? " [options]" : "",
+           c->usage[0] ? " " : "", c->usage, c->help);
     for (const struct option *o = options; o->name; o++) {
         char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->type == OPTION_FLAG ? "" : " ", o->type == OPTION_FLAG ? "" : o->value);
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->type == OPTION_FLAG ? "" : " ",
+                 o->type == OPTION_FLAG ? "" : o->value);
         printf("  %-26s %s\n", left, o->help);
     }
     printf("  %-26s %s\n", "--help", "This text");
@@ -76,13 +79,15 @@ static enum err take(const struct option *o, struct str value)
 
 static bool mistake(const struct command *c, int *ret_exit, const char *what, struct str word)
 {
-    fprintf(stderr, "fenpay %s: %s " STR_FMT " (see fenpay %s --help)\n", c->name, what, STR_ARG(word), c->name);
+    fprintf(stderr, "fenpay %s: %s " STR_FMT " (see fenpay %s --help)\n", c->name, what,
+            STR_ARG(word), c->name);
     *ret_exit = EXIT_USAGE;
     return false;
 }
 
-bool args_parse(const struct command *c, int argc, char **argv, const struct option options[], size_t rest_min, size_t rest_max,
-                struct str ret_rest[], size_t *ret_rest_count, int *ret_exit)
+bool args_parse(const struct command *c, int argc, char **argv, const struct option options[],
+                size_t rest_min, size_t rest_max, struct str ret_rest[], size_t *ret_rest_count,
+                int *ret_exit)
 {
     size_t rest = 0;
     for (int i = 1; i < argc; i++) {
@@ -98,8 +103,8 @@ bool args_parse(const struct command *c, int argc, char **argv, const struct opt
             ret_rest[rest++] = word;
             continue;
         }
-        struct str           value = str_sub(word, 2, word.n);
-        struct str           name = str_cut(&value, '=');
+        struct str value = str_sub(word, 2, word.n);
+        struct str name = str_cut(&value, '=');
         const struct option *o = find(options, name);
         if (!o)
             return mistake(c, ret_exit, "unknown option", word);

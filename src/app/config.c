@@ -1,4 +1,5 @@
-/* config.c -- checks the configuration, or prints every setting, or what each fact does to a payment, as text or as a page of the documentation. */
+/* config.c -- checks the configuration, or prints every setting, or what each fact does to a
+ * payment, as text or as a page of the documentation. */
 #include <stdio.h>
 
 #include "app/commands.h"
@@ -10,12 +11,13 @@
 
 int command_config(const struct command *self, int argc, char **argv)
 {
-    struct str    config = STR("fenpay.yaml");
-    bool          describe = false, markdown = false, states = false;
-    int           exit_code;
+    struct str config = STR("fenpay.yaml");
+    bool describe = false, markdown = false, states = false;
+    int exit_code;
     struct option options[] = {
         { "config", OPTION_TEXT, &config, "FILE", "The file to check (default fenpay.yaml)" },
-        { "describe", OPTION_FLAG, &describe, "", "Print every setting: type, unit, default, meaning" },
+        { "describe", OPTION_FLAG, &describe, "",
+          "Print every setting: type, unit, default, meaning" },
         { "states", OPTION_FLAG, &states, "", "Print what each fact does to a payment" },
         { "markdown", OPTION_FLAG, &markdown, "", "As a page of the documentation" },
         { 0 },
@@ -34,10 +36,10 @@ int command_config(const struct command *self, int argc, char **argv)
         return EXIT_FINE;
     }
 
-    ARENA_AUTO      a = arena_new(16384);
+    ARENA_AUTO a = arena_new(16384);
     struct err_info info = { 0 };
     struct settings s;
-    struct env      env;
+    struct env env;
     env_init_real(&env, NULL, NULL);
     enum err e = settings_read(a, str_cstr(a, config), &s, &info);
     /* Opening the accounts proves that keys, certificates and addresses fit together. */

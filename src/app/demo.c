@@ -1,4 +1,5 @@
-/* demo.c -- plays whole lives of payments and prints each as it happens; the last line is "N passed, N failed". */
+/* demo.c -- plays whole lives of payments and prints each as it happens; the last line is "N
+ * passed, N failed". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,9 +16,9 @@ static bool wanted(struct str only, const struct story *s)
 
 int command_demo(const struct command *self, int argc, char **argv)
 {
-    struct str    only = STR_NONE;
-    bool          quiet = false;
-    int           exit_code = EXIT_FINE;
+    struct str only = STR_NONE;
+    bool quiet = false;
+    int exit_code = EXIT_FINE;
     struct option options[] = {
         { "story", OPTION_TEXT, &only, "NAME", "Only this one" },
         { "quiet", OPTION_FLAG, &quiet, "", "Only a line a story" },
@@ -30,12 +31,12 @@ int command_demo(const struct command *self, int argc, char **argv)
     if (!mkdtemp(keys))
         return complain(self, ERR_IO, NULL);
     struct err_info info = { 0 };
-    struct world   *w = NULL;
-    int             passed = 0, failed = 0;
-    enum err        e = world_new(keys, &w, &info);
+    struct world *w = NULL;
+    int passed = 0, failed = 0;
+    enum err e = world_new(keys, &w, &info);
     for (size_t i = 0; !e && i < demo_story_count; i++) {
         const struct story *s = &demo_stories[i];
-        struct str          why;
+        struct str why;
         if (!wanted(only, s))
             continue;
         printf("%s\n", in_words(s->en, s->zh));

@@ -1,4 +1,5 @@
-/* dev.c -- a complete site made from nothing. Everything made here is for trying out: keys lie unprotected under one folder. */
+/* dev.c -- a complete site made from nothing. Everything made here is for trying out: keys lie
+ * unprotected under one folder. */
 #include "app/dev.h"
 
 #include <errno.h>
@@ -27,19 +28,19 @@ static enum err read_file(const char *path, struct arena *a, struct str *ret)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? ERR_NOT_FOUND : ERR_IO;
-    char   *text = arena_alloc(a, 16384);
+    char *text = arena_alloc(a, 16384);
     ssize_t n = read(fd, text, 16384);
     close(fd);
     if (n <= 0 || n == 16384)
         return ERR_IO;
-    *ret = (struct str){ text, (size_t)n };
+    *ret = (struct str) { text, (size_t)n };
     return ERR_OK;
 }
 
 struct maker {
-    const char      *dir;
-    struct env      *env;
-    struct arena    *arena;
+    const char *dir;
+    struct env *env;
+    struct arena *arena;
     struct err_info *info;
 };
 
@@ -49,7 +50,7 @@ typedef enum err make_text(struct maker *m, struct str *ret);
 static enum err kept(struct maker *m, const char *name, make_text *make, struct str *ret)
 {
     const char *path = str_cstr(m->arena, str_printf(m->arena, "%s/%s", m->dir, name));
-    enum err    e = read_file(path, m->arena, ret);
+    enum err e = read_file(path, m->arena, ret);
     if (e != ERR_NOT_FOUND)
         return e ? err_set(m->info, e, "%s: cannot be read", path) : ERR_OK;
     if ((e = make(m, ret)))
@@ -60,7 +61,7 @@ static enum err kept(struct maker *m, const char *name, make_text *make, struct 
 static enum err make_rsa(struct maker *m, struct str *ret)
 {
     struct rsa_key *key;
-    enum err        e = rsa_generate(2048, &key, m->info);
+    enum err e = rsa_generate(2048, &key, m->info);
     if (e)
         return e;
     *ret = rsa_private_pem(m->arena, key);
@@ -83,13 +84,14 @@ static enum err make_apiv3(struct maker *m, struct str *ret)
     return e;
 }
 
-static enum err make_certificate(struct maker *m, struct str key_pem, const char *name, struct str *ret)
+static enum err make_certificate(struct maker *m, struct str key_pem, const char *name,
+                                 struct str *ret)
 {
     struct rsa_key *key;
-    enum err        e = rsa_private_from_pem(key_pem, &key, m->info);
+    enum err e = rsa_private_from_pem(key_pem, &key, m->info);
     if (e)
         return e;
-    uint8_t  bytes[20];
+    uint8_t bytes[20];
     BUF_AUTO serial = { 0 };
     env_random(m->env, bytes, sizeof bytes);
     bytes[0] = (uint8_t)((bytes[0] & 0x3f) | 0x40); /* 40 digits, and positive */
@@ -97,15 +99,17 @@ static enum err make_certificate(struct maker *m, struct str key_pem, const char
     for (size_t i = 0; i < sizeof bytes; i++)
         buf_printf(&serial, "%02X", bytes[i]);
     int64_t now = env_now_ms(m->env);
-    e = certificate_make(key, str_of(name), buf_str(&serial), now - 86400000, now + 5 * YEAR_MS, m->arena, ret, m->info);
+    e = certificate_make(key, str_of(name), buf_str(&serial), now - 86400000, now + 5 * YEAR_MS,
+                         m->arena, ret, m->info);
     rsa_unref(key);
     return e;
 }
 
-static enum err kept_certificate(struct maker *m, const char *file, struct str key_pem, const char *name, struct str *ret)
+static enum err kept_certificate(struct maker *m, const char *file, struct str key_pem,
+                                 const char *name, struct str *ret)
 {
     const char *path = str_cstr(m->arena, str_printf(m->arena, "%s/%s", m->dir, file));
-    enum err    e = read_file(path, m->arena, ret);
+    enum err e = read_file(path, m->arena, ret);
     if (e != ERR_NOT_FOUND)
         return e ? err_set(m->info, e, "%s: cannot be read", path) : ERR_OK;
     if ((e = make_certificate(m, key_pem, name, ret)))
@@ -122,19 +126,23 @@ static enum err make_keys(struct maker *m, struct dev_keys *k)
     enum err e;
     if ((mkdir(m->dir, 0700) && errno != EEXIST))
         return err_set(m->info, ERR_IO, "%s: cannot be made (%m)", m->dir);
-    if ((e = kept(m, "master.key", make_hex32, &k->master)) || (e = kept(m, "merchant.key.pem", make_rsa, &k->merchant_key)) ||
-        (e = kept_certificate(m, "merchant.cert.pem", k->merchant_key, "Fenpay dev merchant", &k->merchant_cert)) ||
+    if ((e = kept(m, "master.key", make_hex32, &k->master)) ||
+        (e = kept(m, "merchant.key.pem", make_rsa, &k->merchant_key)) ||
+        (e = kept_certificate(m, "merchant.cert.pem", k->merchant_key, "Fenpay dev merchant",
+                              &k->merchant_cert)) ||
         (e = kept(m, "platform.key.pem", make_rsa, &k->platform_key)) ||
-        (e = kept_certificate(m, "platform.cert.pem", k->platform_key, "Fenpay sandbox platform", &k->platform_cert)))
+        (e = kept_certificate(m, "platform.cert.pem", k->platform_key, "Fenpay sandbox platform",
+                              &k->platform_cert)))
         return e;
     return kept(m, "apiv3.key", make_apiv3, &k->apiv3);
 }
 
-static void fill_account(const struct dev_keys *k, struct str sandbox_url, struct arena *a, struct account_config *ret)
+static void fill_account(const struct dev_keys *k, struct str sandbox_url, struct arena *a,
+                         struct account_config *ret)
 {
     struct str *certs = arena_one(a, struct str);
     *certs = k->platform_cert;
-    *ret = (struct account_config){
+    *ret = (struct account_config) {
         .name = STR(DEV_ACCOUNT),
         .environment = ENVIRONMENT_DEV,
         .amount_max_fen = 99999999,
@@ -151,20 +159,22 @@ static void fill_account(const struct dev_keys *k, struct str sandbox_url, struc
     };
 }
 
-enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notify_base, struct env *env, struct arena *a, struct dev_site *ret,
+enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notify_base,
+                       struct env *env, struct arena *a, struct dev_site *ret,
                        struct err_info *info)
 {
-    struct maker    m = { .dir = dir, .env = env, .arena = a, .info = info };
+    struct maker m = { .dir = dir, .env = env, .arena = a, .info = info };
     struct dev_keys k;
-    enum err        e = make_keys(&m, &k);
+    enum err e = make_keys(&m, &k);
     if (e)
         return e;
 
     struct account_config *account = arena_one(a, struct account_config);
-    struct settings        s;
-    struct certificate     merchant = { 0 }, platform = { 0 };
+    struct settings s;
+    struct certificate merchant = { 0 }, platform = { 0 };
     fill_account(&k, sandbox_url, a, account);
-    if ((e = cfg_defaults(a, settings_table, &s, sizeof s, info)) || (e = certificate_from_pem(k.merchant_cert, a, &merchant, info)) ||
+    if ((e = cfg_defaults(a, settings_table, &s, sizeof s, info)) ||
+        (e = certificate_from_pem(k.merchant_cert, a, &merchant, info)) ||
         (e = certificate_from_pem(k.platform_cert, a, &platform, info)))
         return e;
     s.environment = ENVIRONMENT_DEV;
@@ -174,9 +184,9 @@ enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notif
     s.notify.public_url = notify_base;
     s.webhook.private_addresses = true;
     s.log.json = false;
-    s.accounts = (struct cfg_list){ account, 1 };
+    s.accounts = (struct cfg_list) { account, 1 };
 
-    *ret = (struct dev_site){
+    *ret = (struct dev_site) {
         .arena = a,
         .settings = s,
         .wechat = { .mchid = STR(DEV_MCHID),
@@ -195,7 +205,8 @@ enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notif
 
 static void write_listener(FILE *f, const char *name, const struct listener_settings *l)
 {
-    fprintf(f, "%s:\n  listen: '" STR_FMT "'\n  per_address_max: %lld\n", name, STR_ARG(l->listen), (long long)l->per_address_max);
+    fprintf(f, "%s:\n  listen: '" STR_FMT "'\n  per_address_max: %lld\n", name, STR_ARG(l->listen),
+            (long long)l->per_address_max);
     if (l->public_url.n)
         fprintf(f, "  public_url: '" STR_FMT "'\n", STR_ARG(l->public_url));
 }
@@ -203,40 +214,52 @@ static void write_listener(FILE *f, const char *name, const struct listener_sett
 static void write_account(FILE *f, const struct account_config *c, const char *keys)
 {
     fprintf(f,
-            "  - name: " STR_FMT "\n    channel: wechat\n    environment: dev\n    api_url: '" STR_FMT "'\n    wechat:\n      mchid: '" STR_FMT "'\n      appid: " STR_FMT
-            "\n      merchant_key: file:%s/merchant.key.pem\n      merchant_cert: file:%s/merchant.cert.pem\n      apiv3_key: file:%s/apiv3.key\n"
+            "  - name: " STR_FMT
+            "\n    channel: wechat\n    environment: dev\n    api_url: '" STR_FMT
+            "'\n    wechat:\n      mchid: '" STR_FMT "'\n      appid: " STR_FMT
+            "\n      merchant_key: file:%s/merchant.key.pem\n      merchant_cert: "
+            "file:%s/merchant.cert.pem\n      apiv3_key: file:%s/apiv3.key\n"
             "      platform_certs: [ 'file:%s/platform.cert.pem' ]\n      download_certs: true\n",
-            STR_ARG(c->name), STR_ARG(c->api_url), STR_ARG(c->wechat.mchid), STR_ARG(c->wechat.appid), keys, keys, keys, keys);
+            STR_ARG(c->name), STR_ARG(c->api_url), STR_ARG(c->wechat.mchid),
+            STR_ARG(c->wechat.appid), keys, keys, keys, keys);
 }
 
-enum err dev_write_config(const struct settings *s, const char *keys_dir, const char *path, struct err_info *info)
+enum err dev_write_config(const struct settings *s, const char *keys_dir, const char *path,
+                          struct err_info *info)
 {
     FILE *f = fopen(path, "we");
     if (!f)
         return err_set(info, ERR_IO, "%s: cannot be written (%m)", path);
-    char        full[4096];
+    char full[4096];
     const char *keys = realpath(keys_dir, full) ? full : keys_dir;
-    fprintf(f, "environment: dev\nname: " STR_FMT "\nmaster_key: file:%s/master.key\nstore:\n  url: '" STR_FMT "'\n", STR_ARG(s->name), keys, STR_ARG(s->store.url));
+    fprintf(f,
+            "environment: dev\nname: " STR_FMT
+            "\nmaster_key: file:%s/master.key\nstore:\n  url: '" STR_FMT "'\n",
+            STR_ARG(s->name), keys, STR_ARG(s->store.url));
     write_listener(f, "api", &s->api);
     write_listener(f, "notify", &s->notify);
     write_listener(f, "ops", &s->ops);
-    fprintf(f, "limits:\n  rate_per_s: %lld\n  rate_burst: %lld\nwebhook:\n  private_addresses: true\naccounts:\n", (long long)s->limits.rate_per_s,
-            (long long)s->limits.rate_burst);
+    fprintf(f,
+            "limits:\n  rate_per_s: %lld\n  rate_burst: %lld\nwebhook:\n  private_addresses: "
+            "true\naccounts:\n",
+            (long long)s->limits.rate_per_s, (long long)s->limits.rate_burst);
     const struct account_config *accounts = s->accounts.items;
     for (size_t i = 0; i < s->accounts.count; i++)
         write_account(f, &accounts[i], keys);
     bool fine = !ferror(f);
-    return fclose(f) == 0 && fine ? ERR_OK : err_set(info, ERR_IO, "%s: cannot be written (%m)", path);
+    return fclose(f) == 0 && fine ? ERR_OK
+                                  : err_set(info, ERR_IO, "%s: cannot be written (%m)", path);
 }
 
 struct redirect {
-    struct transport  transport;
+    struct transport transport;
     struct transport *inner;
-    struct str        from;
-    int               port;
+    struct str from;
+    int port;
 };
 
-static void redirect_exchange(struct transport *t, struct env *env, const struct http_call *call, struct arena *a, struct http_reply *ret)
+static void redirect_exchange(struct transport *t, struct env *env, const struct http_call *call,
+                              struct arena *a, struct http_reply *ret)
 {
     struct redirect *r = container_of(t, struct redirect, transport);
     struct http_call moved = *call;
@@ -252,18 +275,22 @@ struct transport *redirect_new(struct transport *inner, struct str from, int por
     struct redirect *r = calloc(1, sizeof *r);
     if (!r)
         abort();
-    *r = (struct redirect){ .transport = { redirect_exchange }, .inner = inner, .from = from, .port = port };
+    *r = (struct redirect) {
+        .transport = { redirect_exchange }, .inner = inner, .from = from, .port = port
+    };
     return &r->transport;
 }
 
 /* The caller "dev" with every permission; its key is made once and kept beside the others. */
-static enum err dev_caller(struct runtime *r, const char *dir, struct arena *a, struct str *ret_bearer, struct err_info *info)
+static enum err dev_caller(struct runtime *r, const char *dir, struct arena *a,
+                           struct str *ret_bearer, struct err_info *info)
 {
     const char *path = str_cstr(a, str_printf(a, "%s/dev.bearer", dir));
     if (!read_file(path, a, ret_bearer))
         return ERR_OK;
-    int64_t  id;
-    unsigned all = PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY | PERMISSION_REFUND | PERMISSION_INCIDENT | PERMISSION_ADMIN;
+    int64_t id;
+    unsigned all = PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY | PERMISSION_REFUND |
+                   PERMISSION_INCIDENT | PERMISSION_ADMIN;
     enum err e = caller_create(&r->centre, STR("dev"), all, a, &id, ret_bearer, info);
     return e ? e : write_file(path, *ret_bearer, info);
 }
@@ -278,9 +305,13 @@ static void say_where(struct runtime *r, struct str bearer, int sandbox_port)
            "  phone          http://127.0.0.1:%d/phone/     (pay there what you ordered here)\n"
            "  metrics        http://127.0.0.1:%d/metrics\n\n"
            "  Try:\n"
-           "    curl -s http://127.0.0.1:%d/v1/payments -H 'Authorization: Bearer " STR_FMT "' -H 'Content-Type: application/json' \\\n"
-           "      -d '{\"merchant_order_no\":\"A-1\",\"user_id\":\"u1\",\"subject\":\"Tea\",\"amount\":990,\"currency\":\"CNY\",\"channel\":\"wechat\",\"method\":\"native\"}'\n\n",
-           api, STR_ARG(bearer), sandbox_port, r->ops_server ? http_server_port(r->ops_server) : 0, api, STR_ARG(bearer));
+           "    curl -s http://127.0.0.1:%d/v1/payments -H 'Authorization: Bearer " STR_FMT
+           "' -H 'Content-Type: application/json' \\\n"
+           "      -d "
+           "'{\"merchant_order_no\":\"A-1\",\"user_id\":\"u1\",\"subject\":\"Tea\",\"amount\":990,"
+           "\"currency\":\"CNY\",\"channel\":\"wechat\",\"method\":\"native\"}'\n\n",
+           api, STR_ARG(bearer), sandbox_port, r->ops_server ? http_server_port(r->ops_server) : 0,
+           api, STR_ARG(bearer));
     fflush(stdout);
 }
 
@@ -288,29 +319,36 @@ static void say_where(struct runtime *r, struct str bearer, int sandbox_port)
 
 int dev_serve(const struct command *self, const char *dir, const sigset_t *signals)
 {
-    struct err_info     info = { 0 };
-    ARENA_AUTO          a = arena_new(16384);
-    struct env          env;
-    struct dev_site     site;
-    struct sandbox     *sandbox = NULL;
+    struct err_info info = { 0 };
+    ARENA_AUTO a = arena_new(16384);
+    struct env env;
+    struct dev_site site;
+    struct sandbox *sandbox = NULL;
     struct http_server *sandbox_server = NULL;
-    struct runtime     *r = NULL;
-    struct transport   *callbacks = client_new(&info);
-    struct str          sandbox_url = str_printf(a, "http://127.0.0.1:%d", DEV_SANDBOX_PORT);
+    struct runtime *r = NULL;
+    struct transport *callbacks = client_new(&info);
+    struct str sandbox_url = str_printf(a, "http://127.0.0.1:%d", DEV_SANDBOX_PORT);
 
     env_init_real(&env, NULL, NULL);
-    enum err e = dev_site_make(dir, sandbox_url, STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
+    enum err e =
+        dev_site_make(dir, sandbox_url, STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
     if (!e) {
-        struct sandbox_options so = { .env = &env, .wechat_count = 1, .callbacks = callbacks, .public_url = sandbox_url };
+        struct sandbox_options so = {
+            .env = &env, .wechat_count = 1, .callbacks = callbacks, .public_url = sandbox_url
+        };
         so.wechat[0] = site.wechat;
         e = sandbox_new(&so, &sandbox, &info);
     }
     if (!e) {
-        struct http_server_options ho = { .name = "sandbox", .listen = str_printf(a, "127.0.0.1:%d", DEV_SANDBOX_PORT), .loops = 2, .workers = 1,
-                                          .routes = sandbox_routes, .service = sandbox };
+        struct http_server_options ho = { .name = "sandbox",
+                                          .listen = str_printf(a, "127.0.0.1:%d", DEV_SANDBOX_PORT),
+                                          .loops = 2,
+                                          .workers = 1,
+                                          .routes = sandbox_routes,
+                                          .service = sandbox };
         e = http_server_start(&env, &ho, &sandbox_server, &info);
     }
-    struct str             bearer;
+    struct str bearer;
     struct runtime_options ro = { .settings = &site.settings, .roles = ROLE_ALL, .migrate = true };
     if (!e && !(e = runtime_open(&ro, &r, &info)) && !(e = runtime_start(r, &info)))
         e = dev_caller(r, dir, a, &bearer, &info);

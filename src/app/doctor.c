@@ -1,4 +1,5 @@
-/* doctor.c -- is this installation fit to run? One line and one verdict a question; exit 1 when anything is wrong. */
+/* doctor.c -- is this installation fit to run? One line and one verdict a question; exit 1 when
+ * anything is wrong. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -11,8 +12,8 @@
 enum verdict { FINE, WARN, BAD };
 
 struct findings {
-    bool         json;
-    int          bad;
+    bool json;
+    int bad;
     struct arena *arena;
 };
 
@@ -21,7 +22,11 @@ static void say(struct findings *f, enum verdict v, const char *what, struct str
     static const char *const words[] = { [FINE] = "ok", [WARN] = "warn", [BAD] = "BAD" };
     f->bad += v == BAD;
     if (f->json)
-        command_print(true, (const struct printed[]){ { "check", str_of(what) }, { "verdict", str_of(words[v]) }, { "text", text } }, 3);
+        command_print(true,
+                      (const struct printed[]) { { "check", str_of(what) },
+                                                 { "verdict", str_of(words[v]) },
+                                                 { "text", text } },
+                      3);
     else
         printf("%-5s %-22s " STR_FMT "\n", words[v], what, STR_ARG(text));
 }
@@ -29,44 +34,60 @@ static void say(struct findings *f, enum verdict v, const char *what, struct str
 static void check_keys(struct findings *f, struct account *account, int64_t now_ms)
 {
     struct key_note notes[16];
-    size_t          n = account->info->driver->keys_notes(account, f->arena, notes, 16);
+    size_t n = account->info->driver->keys_notes(account, f->arena, notes, 16);
     if (n == 0)
-        say(f, BAD, "keys", str_printf(f->arena, STR_FMT ": no key to verify callbacks with", STR_ARG(account->config.name)));
+        say(f, BAD, "keys",
+            str_printf(f->arena, STR_FMT ": no key to verify callbacks with",
+                       STR_ARG(account->config.name)));
     for (size_t i = 0; i < n; i++) {
         if (!notes[i].not_after_ms) {
-            say(f, FINE, "keys", str_printf(f->arena, STR_FMT ": " STR_FMT, STR_ARG(account->config.name), STR_ARG(notes[i].what)));
+            say(f, FINE, "keys",
+                str_printf(f->arena, STR_FMT ": " STR_FMT, STR_ARG(account->config.name),
+                           STR_ARG(notes[i].what)));
             continue;
         }
-        int64_t      days = (notes[i].not_after_ms - now_ms) / 86400000;
+        int64_t days = (notes[i].not_after_ms - now_ms) / 86400000;
         enum verdict v = days < 1 ? BAD : days < 30 ? WARN : FINE;
-        say(f, v, "keys", str_printf(f->arena, STR_FMT ": " STR_FMT ", %lld days left", STR_ARG(account->config.name), STR_ARG(notes[i].what), (long long)days));
+        say(f, v, "keys",
+            str_printf(f->arena, STR_FMT ": " STR_FMT ", %lld days left",
+                       STR_ARG(account->config.name), STR_ARG(notes[i].what), (long long)days));
     }
 }
 
-/* The channel's clock, read from any answer it signs: more than five minutes apart and every request is refused. */
+/* The channel's clock, read from any answer it signs: more than five minutes apart and every
+ * request is refused. */
 static void check_channel(struct findings *f, struct runtime *r, struct account *account)
 {
-    struct channel_ctx    ctx = { .env = r->env, .transport = r->transport, .arena = f->arena };
+    struct channel_ctx ctx = { .env = r->env, .transport = r->transport, .arena = f->arena };
     struct channel_answer answer = { 0 };
-    struct number         nobody = number_make(NUMBER_PAYMENT, 0, mint_ids(r->mint, 1));
+    struct number nobody = number_make(NUMBER_PAYMENT, 0, mint_ids(r->mint, 1));
     account->info->driver->query(account, &ctx, number_str(f->arena, nobody), &answer);
     bool reached = answer.not_exist || answer.outcome == CHANNEL_DONE;
     say(f, reached ? FINE : BAD, "channel",
-        reached ? str_printf(f->arena, STR_FMT ": a signed question was answered in %lld ms", STR_ARG(account->config.name), (long long)(answer.took_us / 1000))
-                : str_printf(f->arena, STR_FMT ": HTTP %d " STR_FMT " " STR_FMT, STR_ARG(account->config.name), answer.http_status, STR_ARG(answer.code), STR_ARG(answer.message)));
+        reached ? str_printf(f->arena, STR_FMT ": a signed question was answered in %lld ms",
+                             STR_ARG(account->config.name), (long long)(answer.took_us / 1000))
+                : str_printf(f->arena, STR_FMT ": HTTP %d " STR_FMT " " STR_FMT,
+                             STR_ARG(account->config.name), answer.http_status,
+                             STR_ARG(answer.code), STR_ARG(answer.message)));
 }
 
 static void check_machine(struct findings *f, struct runtime *r)
 {
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
-    say(f, files.rlim_max >= 8192 ? FINE : WARN, "open files", str_printf(f->arena, "limit %llu (8192 or more is wanted)", (unsigned long long)files.rlim_max));
+    say(f, files.rlim_max >= 8192 ? FINE : WARN, "open files",
+        str_printf(f->arena, "limit %llu (8192 or more is wanted)",
+                   (unsigned long long)files.rlim_max));
 
-    struct str  path = str_sub(r->settings.store.url, sizeof "sqlite:" - 1, r->settings.store.url.n);
+    struct str path = str_sub(r->settings.store.url, sizeof "sqlite:" - 1, r->settings.store.url.n);
     struct statvfs disk;
     if (statvfs(str_cstr(f->arena, path), &disk) == 0) {
         unsigned long long mb = (unsigned long long)disk.f_bavail * disk.f_frsize >> 20;
-        say(f, mb < 1024 ? BAD : mb < 10240 ? WARN : FINE, "disk", str_printf(f->arena, "%llu MB free beside the database", mb));
+        say(f,
+            mb < 1024    ? BAD
+            : mb < 10240 ? WARN
+                         : FINE,
+            "disk", str_printf(f->arena, "%llu MB free beside the database", mb));
     }
 
     struct timespec t;
@@ -83,25 +104,31 @@ static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
 static void check_store(struct findings *f, struct runtime *r)
 {
     struct bus_stats stats = { 0 };
-    struct refusal   refusal;
-    enum code        code = centre_read(&r->centre, "doctor", 0, count_rule, &stats, &refusal);
-    say(f, code ? BAD : FINE, "database", code ? STR("cannot be read") : str_dup(f->arena, r->settings.store.url));
+    struct refusal refusal;
+    enum code code = centre_read(&r->centre, "doctor", 0, count_rule, &stats, &refusal);
+    say(f, code ? BAD : FINE, "database",
+        code ? STR("cannot be read") : str_dup(f->arena, r->settings.store.url));
     if (code)
         return;
-    say(f, stats.pending > 10000 ? WARN : FINE, "events", str_printf(f->arena, "%lld waiting, %lld deliveries waiting, %lld dead", (long long)stats.pending,
-                                                                     (long long)stats.deliveries_pending, (long long)stats.dead));
+    say(f, stats.pending > 10000 ? WARN : FINE, "events",
+        str_printf(f->arena, "%lld waiting, %lld deliveries waiting, %lld dead",
+                   (long long)stats.pending, (long long)stats.deliveries_pending,
+                   (long long)stats.dead));
 }
 
 int command_doctor(const struct command *self, int argc, char **argv)
 {
     struct open_options open = OPEN_DEFAULTS;
-    bool                offline = false;
-    int                 exit_code = EXIT_FINE;
-    struct option       options[] = { OPEN_OPTIONS(open), { "offline", OPTION_FLAG, &offline, "", "Do not call the channels" }, { 0 } };
+    bool offline = false;
+    int exit_code = EXIT_FINE;
+    struct option options[] = { OPEN_OPTIONS(open),
+                                { "offline", OPTION_FLAG, &offline, "",
+                                  "Do not call the channels" },
+                                { 0 } };
     if (!args_parse(self, argc, argv, options, 0, 0, NULL, NULL, &exit_code))
         return exit_code;
 
-    ARENA_AUTO      a = arena_new(65536);
+    ARENA_AUTO a = arena_new(65536);
     struct runtime *r = command_open(self, &open, a, &exit_code);
     if (!r)
         return exit_code;

@@ -1,4 +1,5 @@
-/* gauges.h -- what is counted when /metrics is scraped: the process, the store's queues, backlogs and what must be zero. */
+/* gauges.h -- what is counted when /metrics is scraped: the process, the store's queues, backlogs
+ * and what must be zero. */
 #ifndef FENPAY_GAUGES_H
 #define FENPAY_GAUGES_H
 

@@ -1,4 +1,5 @@
-/* lang.h -- messages that people see exist in English and in Chinese; LC_ALL, LC_MESSAGES or LANG beginning with "zh" chooses Chinese. */
+/* lang.h -- messages that people see exist in English and in Chinese; LC_ALL, LC_MESSAGES or LANG
+ * beginning with "zh" chooses Chinese. */
 #ifndef FENPAY_LANG_H
 #define FENPAY_LANG_H
 

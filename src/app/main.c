@@ -8,23 +8,33 @@
 static const struct command commands[] = {
     { "serve", command_serve, "", "Runs the payment centre" },
     { "migrate", command_migrate, "", "Creates the database or brings its schema up to date" },
-    { "sandbox", command_sandbox, "", "Runs a stand-in for the payment channels, with faults on demand" },
-    { "demo", command_demo, "", "Plays whole lives of payments against the sandbox and checks them" },
-    { "doctor", command_doctor, "", "Checks configuration, keys, clock and database: a line and a verdict each" },
-    { "explain", command_explain, "NO", "Everything that ever happened to an order or payment, in time order" },
-    { "replay", command_replay, "NO", "Handles a stored callback (C…) or delivers an event (E…) again" },
+    { "sandbox", command_sandbox, "",
+      "Runs a stand-in for the payment channels, with faults on demand" },
+    { "demo", command_demo, "",
+      "Plays whole lives of payments against the sandbox and checks them" },
+    { "doctor", command_doctor, "",
+      "Checks configuration, keys, clock and database: a line and a verdict each" },
+    { "explain", command_explain, "NO",
+      "Everything that ever happened to an order or payment, in time order" },
+    { "replay", command_replay, "NO",
+      "Handles a stored callback (C…) or delivers an event (E…) again" },
     { "verify", command_verify, "", "Why does this signature not verify: which part differs" },
-    { "caller", command_caller, "ACTION [NAME]", "Callers and their keys: list, add, key, revoke, on, off" },
+    { "caller", command_caller, "ACTION [NAME]",
+      "Callers and their keys: list, add, key, revoke, on, off" },
     { "webhook", command_webhook, "ACTION …", "Subscribers of events: list, add, rotate, on, off" },
     { "config", command_config, "", "Checks the configuration, or describes every setting" },
-    { "secret", command_secret, "ACTION …", "Makes a master key; encrypts or decrypts values for the configuration" },
-    { "bench", command_bench, "[NAME …]", "Measures this machine: callbacks, payments, reads, delivery" },
+    { "secret", command_secret, "ACTION …",
+      "Makes a master key; encrypts or decrypts values for the configuration" },
+    { "bench", command_bench, "[NAME …]",
+      "Measures this machine: callbacks, payments, reads, delivery" },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
 static int usage(FILE *out, int code)
 {
-    fputs("fenpay " FENPAY_VERSION " -- a payment centre in one binary\n\nfenpay COMMAND [options]\n\n", out);
+    fputs("fenpay " FENPAY_VERSION
+          " -- a payment centre in one binary\n\nfenpay COMMAND [options]\n\n",
+          out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
     fputs("\nfenpay COMMAND --help tells the options of a command.\n", out);
@@ -33,7 +43,8 @@ static int usage(FILE *out, int code)
 
 int main(int argc, char **argv)
 {
-    /* Two malloc arenas: request memory is pooled anyway, and more arenas only cost resident memory. */
+    /* Two malloc arenas: request memory is pooled anyway, and more arenas only cost resident
+     * memory. */
     mallopt(M_ARENA_MAX, 2);
     signal(SIGPIPE, SIG_IGN);
 

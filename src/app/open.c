@@ -5,17 +5,19 @@
 
 #include "app/dev.h"
 
-struct runtime *command_open(const struct command *self, const struct open_options *o, struct arena *a, int *ret_exit)
+struct runtime *command_open(const struct command *self, const struct open_options *o,
+                             struct arena *a, int *ret_exit)
 {
-    struct err_info        info = { 0 };
-    struct dev_site        site;
-    struct runtime        *r = NULL;
+    struct err_info info = { 0 };
+    struct dev_site site;
+    struct runtime *r = NULL;
     struct runtime_options ro = { .config_path = str_cstr(a, o->config), .second_writer = true };
-    enum err               e = ERR_OK;
+    enum err e = ERR_OK;
     if (o->data.n) {
         struct env env;
         env_init_real(&env, NULL, NULL);
-        e = dev_site_make(str_cstr(a, o->data), STR("http://127.0.0.1:8088"), STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
+        e = dev_site_make(str_cstr(a, o->data), STR("http://127.0.0.1:8088"),
+                          STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
         ro.settings = &site.settings;
     }
     if (!e)
@@ -32,7 +34,7 @@ void command_print(bool json, const struct printed items[], size_t n)
             printf("%-12s " STR_FMT "\n", items[i].key, STR_ARG(items[i].value));
         return;
     }
-    BUF_AUTO        b = { 0 };
+    BUF_AUTO b = { 0 };
     struct json_out out;
     buf_init(&b, 1 << 20);
     json_out_init(&out, &b);

@@ -9,21 +9,28 @@
 struct open_options {
     struct str config; /* "fenpay.yaml" */
     struct str data;   /* the folder of a dev site instead of a configuration */
-    bool       json;
+    bool json;
 };
-#define OPEN_DEFAULTS { .config = STR_INIT("fenpay.yaml") }
+#define OPEN_DEFAULTS                                                                              \
+    {                                                                                              \
+        .config = STR_INIT("fenpay.yaml")                                                          \
+    }
 #define OPEN_OPTIONS(o)                                                                            \
     { "config", OPTION_TEXT, &(o).config, "FILE", "Configuration (default fenpay.yaml)" },         \
-        { "data", OPTION_TEXT, &(o).data, "DIR", "The folder of `serve --dev` instead of a configuration" },                                \
-        { "json", OPTION_FLAG, &(o).json, "", "Print JSON" }
+        { "data", OPTION_TEXT, &(o).data, "DIR",                                                   \
+          "The folder of `serve --dev` instead of a configuration" },                              \
+    {                                                                                              \
+        "json", OPTION_FLAG, &(o).json, "", "Print JSON"                                           \
+    }
 
 /* A short second writer beside a running server. Prints why not and gives *ret_exit on failure. */
-struct runtime *command_open(const struct command *self, const struct open_options *o, struct arena *a, int *ret_exit);
+struct runtime *command_open(const struct command *self, const struct open_options *o,
+                             struct arena *a, int *ret_exit);
 
 /* Prints one JSON object or, without --json, "key  value" lines. */
 struct printed {
     const char *key;
-    struct str  value;
+    struct str value;
 };
 void command_print(bool json, const struct printed items[], size_t n);
 

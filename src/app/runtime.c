@@ -1,5 +1,5 @@
-/* runtime.c -- one running payment centre put together and taken apart. The order matters in both directions: what is opened later
- * may use what was opened before it. */
+/* runtime.c -- one running payment centre put together and taken apart. The order matters in both
+ * directions: what is opened later may use what was opened before it. */
 #include "app/runtime.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 #include "base/metrics.h"
 #include "consumer/consumer.h"
 
-static enum err open_settings(struct runtime *r, const struct runtime_options *o, struct err_info *info)
+static enum err open_settings(struct runtime *r, const struct runtime_options *o,
+                              struct err_info *info)
 {
     if (o->settings)
         r->settings = *o->settings;
@@ -20,7 +21,9 @@ static enum err open_settings(struct runtime *r, const struct runtime_options *o
         if (e)
             return e;
     }
-    return str_unhex(r->arena, r->settings.master_key, &r->master_key) ? err_internal(info, "master key") : ERR_OK;
+    return str_unhex(r->arena, r->settings.master_key, &r->master_key)
+               ? err_internal(info, "master key")
+               : ERR_OK;
 }
 
 static void open_env(struct runtime *r, struct env *given)
@@ -31,7 +34,8 @@ static void open_env(struct runtime *r, struct env *given)
         r->log = NULL;
     } else {
         bool quiet = r->roles == 0; /* a command: people read its output, not our log */
-        r->log = log_new(STDERR_FILENO, quiet ? LOG_ERROR : (enum log_level)r->settings.log.level, r->settings.log.json);
+        r->log = log_new(STDERR_FILENO, quiet ? LOG_ERROR : (enum log_level)r->settings.log.level,
+                         r->settings.log.json);
         env_init_real(&r->own_env, r->log, r->metrics);
         r->env = &r->own_env;
     }
@@ -39,7 +43,8 @@ static void open_env(struct runtime *r, struct env *given)
     log_secret(r->env->log, r->settings.master_key);
 }
 
-static enum err open_store(struct runtime *r, const struct runtime_options *o, struct err_info *info)
+static enum err open_store(struct runtime *r, const struct runtime_options *o,
+                           struct err_info *info)
 {
     struct store_options so = {
         .url = r->settings.store.url,
@@ -50,13 +55,13 @@ static enum err open_store(struct runtime *r, const struct runtime_options *o, s
         .wal_bytes_max = r->settings.store.wal_bytes_max,
     };
     enum err e;
-    int      applied;
+    int applied;
     if (o->migrate && (e = store_migrate(&so, &applied, info)))
         return e;
     if ((e = store_open(&so, &r->store, info)))
         return e;
 
-    char       host[64] = "";
+    char host[64] = "";
     gethostname(host, sizeof host - 1);
     struct str owner = str_printf(r->arena, "%s:%d", host, (int)getpid());
     if ((e = node_lease_take(r->store, r->env, owner, &r->node, r->arena, info)))
@@ -75,7 +80,8 @@ static void register_secrets(struct runtime *r, const struct account_config *c)
             log_secret(r->env->log, secrets[i]);
 }
 
-static enum err open_accounts(struct runtime *r, const struct settings *s, struct registry *into, struct err_info *info)
+static enum err open_accounts(struct runtime *r, const struct settings *s, struct registry *into,
+                              struct err_info *info)
 {
     const struct account_config *configs = s->accounts.items;
     for (size_t i = 0; i < s->accounts.count; i++) {
@@ -100,7 +106,7 @@ static void open_centre(struct runtime *r)
 {
     uint64_t random;
     env_random(r->env, &random, sizeof random);
-    r->centre = (struct centre){
+    r->centre = (struct centre) {
         .env = r->env,
         .store = r->store,
         .mint = r->mint,
@@ -141,7 +147,7 @@ static enum err open_services(struct runtime *r, struct err_info *info)
     };
     r->bus = bus_new(&bo);
     r->notify = notify_new(&r->centre);
-    r->job_context = (struct job_context){
+    r->job_context = (struct job_context) {
         .centre = &r->centre,
         .bus = r->bus,
         .node = &r->node,
@@ -203,8 +209,9 @@ static void on_wake(void *ctx, const struct store_waked *wakes, size_t n)
     api_wake(r->api, wakes, n);
 }
 
-static enum err listen(struct runtime *r, const char *name, const struct listener_settings *l, const struct http_route *routes,
-                       void *service, bool admit, struct http_server **ret, struct err_info *info)
+static enum err listen(struct runtime *r, const char *name, const struct listener_settings *l,
+                       const struct http_route *routes, void *service, bool admit,
+                       struct http_server **ret, struct err_info *info)
 {
     if (!l->listen.n)
         return ERR_OK;
@@ -258,7 +265,8 @@ enum err runtime_start(struct runtime *r, struct err_info *info)
     if (!e && !r->manual && (r->roles & ROLE_JOB))
         e = scheduler_start(r->scheduler, info);
     if (!e && (r->roles & ROLE_NOTIFY))
-        e = listen(r, "notify", &r->settings.notify, notify_routes, r->notify, false, &r->notify_server, info);
+        e = listen(r, "notify", &r->settings.notify, notify_routes, r->notify, false,
+                   &r->notify_server, info);
     if (!e && (r->roles & ROLE_API))
         e = listen(r, "api", &r->settings.api, api_routes, r->api, true, &r->api_server, info);
     if (!e)
@@ -268,9 +276,9 @@ enum err runtime_start(struct runtime *r, struct err_info *info)
 
 enum err runtime_reload(struct runtime *r, const char *config_path, struct err_info *info)
 {
-    struct settings  fresh;
+    struct settings fresh;
     struct registry *check = registry_new(); /* everything must open before anything is swapped */
-    enum err         e = settings_read(r->arena, config_path, &fresh, info);
+    enum err e = settings_read(r->arena, config_path, &fresh, info);
     if (!e)
         e = open_accounts(r, &fresh, check, info);
     if (!e) {
@@ -330,7 +338,7 @@ void runtime_operator(struct runtime *r, struct arena *a, struct act *ret)
 {
     (void)r;
     const char *login = getenv("USER");
-    *ret = (struct act){
+    *ret = (struct act) {
         .actor = str_printf(a, "operator:%s", login ? login : "unknown"),
         .trace_id = STR_NONE,
         .arena = a,

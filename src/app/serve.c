@@ -1,4 +1,5 @@
-/* serve.c -- runs the payment centre until SIGTERM or SIGINT; SIGHUP reads the configuration again. */
+/* serve.c -- runs the payment centre until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -10,9 +11,10 @@
 
 static const struct {
     const char *name;
-    enum role   role;
+    enum role role;
 } role_names[] = {
-    { "api", ROLE_API }, { "notify", ROLE_NOTIFY }, { "relay", ROLE_RELAY }, { "consumer", ROLE_CONSUMER }, { "job", ROLE_JOB },
+    { "api", ROLE_API },           { "notify", ROLE_NOTIFY }, { "relay", ROLE_RELAY },
+    { "consumer", ROLE_CONSUMER }, { "job", ROLE_JOB },
 };
 
 static enum err parse_roles(struct str text, unsigned *ret, struct err_info *info)
@@ -20,12 +22,14 @@ static enum err parse_roles(struct str text, unsigned *ret, struct err_info *inf
     unsigned roles = 0;
     while (text.p) {
         struct str word = str_cut(&text, ',');
-        unsigned   found = 0;
+        unsigned found = 0;
         for (size_t i = 0; i < sizeof role_names / sizeof *role_names; i++)
             if (str_eq(word, str_of(role_names[i].name)))
                 found = role_names[i].role;
         if (!found)
-            return err_set(info, ERR_INVALID, "no role named '" STR_FMT "' (api, notify, relay, consumer, job)", STR_ARG(word));
+            return err_set(info, ERR_INVALID,
+                           "no role named '" STR_FMT "' (api, notify, relay, consumer, job)",
+                           STR_ARG(word));
         roles |= found;
     }
     *ret = roles;
@@ -34,20 +38,21 @@ static enum err parse_roles(struct str text, unsigned *ret, struct err_info *inf
 
 static void say_ready(struct runtime *r, int64_t started_us)
 {
-    LOG(r->env->log, LOG_INFO, "serve.ready", log_int("took_ms", (env_mono_us(r->env) - started_us) / 1000),
+    LOG(r->env->log, LOG_INFO, "serve.ready",
+        log_int("took_ms", (env_mono_us(r->env) - started_us) / 1000),
         log_int("api_port", r->api_server ? http_server_port(r->api_server) : 0),
         log_int("notify_port", r->notify_server ? http_server_port(r->notify_server) : 0),
         log_int("ops_port", r->ops_server ? http_server_port(r->ops_server) : 0));
     log_flush(r->env->log);
 }
 
-/* Sleeps until something is to be done. A store that failed a COMMIT in a way that proves nothing ends the process: only a restart can
- * tell what is on the disk. */
+/* Sleeps until something is to be done. A store that failed a COMMIT in a way that proves nothing
+ * ends the process: only a restart can tell what is on the disk. */
 int serve_watch(struct runtime *r, const sigset_t *signals, const char *config_path)
 {
     for (;;) {
         struct timespec wait = { .tv_nsec = 200000000 };
-        int             got = sigtimedwait(signals, NULL, &wait);
+        int got = sigtimedwait(signals, NULL, &wait);
         if (got == SIGTERM || got == SIGINT)
             return EXIT_FINE;
         if (got == SIGHUP && config_path) {
@@ -58,7 +63,8 @@ int serve_watch(struct runtime *r, const sigset_t *signals, const char *config_p
                 LOG(r->env->log, LOG_INFO, "serve.reloaded");
         }
         if (store_failed(r->store)) {
-            LOG(r->env->log, LOG_ERROR, "serve.store_failed", log_cstr("reason", "a commit ended without an answer; restart to recover"));
+            LOG(r->env->log, LOG_ERROR, "serve.store_failed",
+                log_cstr("reason", "a commit ended without an answer; restart to recover"));
             return EXIT_TEMP;
         }
     }
@@ -66,13 +72,16 @@ int serve_watch(struct runtime *r, const sigset_t *signals, const char *config_p
 
 int command_serve(const struct command *self, int argc, char **argv)
 {
-    struct str    config = STR("fenpay.yaml"), data = STR("data"), roles_text = STR_NONE;
-    bool          dev = false;
-    int           exit_code = EXIT_FINE;
+    struct str config = STR("fenpay.yaml"), data = STR("data"), roles_text = STR_NONE;
+    bool dev = false;
+    int exit_code = EXIT_FINE;
     struct option options[] = {
         { "config", OPTION_TEXT, &config, "FILE", "Configuration (default fenpay.yaml)" },
-        { "role", OPTION_TEXT, &roles_text, "LIST", "api,notify,relay,consumer,job (default: all)" },
-        { "dev", OPTION_FLAG, &dev, "", "No configuration: makes keys, database and a sandbox under --data and says where to click" },
+        { "role", OPTION_TEXT, &roles_text, "LIST",
+          "api,notify,relay,consumer,job (default: all)" },
+        { "dev", OPTION_FLAG, &dev, "",
+          "No configuration: makes keys, database and a sandbox under --data and says where to "
+          "click" },
         { "data", OPTION_TEXT, &data, "DIR", "With --dev (default data)" },
         { 0 },
     };
@@ -87,10 +96,10 @@ int command_serve(const struct command *self, int argc, char **argv)
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
 
-    struct err_info        info = { 0 };
-    ARENA_AUTO             a = arena_new(4096);
+    struct err_info info = { 0 };
+    ARENA_AUTO a = arena_new(4096);
     struct runtime_options ro = { .config_path = str_cstr(a, config), .roles = ROLE_ALL };
-    enum err               e = roles_text.p ? parse_roles(roles_text, &ro.roles, &info) : ERR_OK;
+    enum err e = roles_text.p ? parse_roles(roles_text, &ro.roles, &info) : ERR_OK;
     if (e)
         return complain(self, e, &info);
     if (dev)

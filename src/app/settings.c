@@ -91,11 +91,10 @@ static const struct cfg_key store_table[] = {
           .offset = AT(listener_settings, tls_cert),                                               \
           .flags = CFG_SECRET,                                                                     \
           .help = "Certificate chain, PEM, usually file:" },                                       \
-        { .name = "tls_key",                                                                       \
-          .type = CFG_STR,                                                                         \
-          .offset = AT(listener_settings, tls_key),                                                \
-          .flags = CFG_SECRET,                                                                     \
-          .help = "Its private key" }
+    {                                                                                              \
+        .name = "tls_key", .type = CFG_STR, .offset = AT(listener_settings, tls_key),              \
+        .flags = CFG_SECRET, .help = "Its private key"                                             \
+    }
 
 static const struct cfg_key api_table[] = { LISTENER_KEYS("127.0.0.1:8080", "2", "32"), { 0 } };
 static const struct cfg_key ops_table[] = { LISTENER_KEYS("127.0.0.1:9090", "1", "2"), { 0 } };
@@ -108,7 +107,8 @@ static const struct cfg_key notify_table[] = {
     { 0 },
 };
 
-#define IN(section, member) offsetof(struct settings, section.member) - offsetof(struct settings, section)
+#define IN(section, member)                                                                        \
+    offsetof(struct settings, section.member) - offsetof(struct settings, section)
 
 static const struct cfg_key log_table[] = {
     { .name = "level",
@@ -118,7 +118,11 @@ static const struct cfg_key log_table[] = {
       .fallback = "info",
       .flags = CFG_RELOADABLE,
       .help = "The least level that is written" },
-    { .name = "json", .type = CFG_BOOL, .offset = IN(log, json), .fallback = "true", .help = "JSON lines; else text for people" },
+    { .name = "json",
+      .type = CFG_BOOL,
+      .offset = IN(log, json),
+      .fallback = "true",
+      .help = "JSON lines; else text for people" },
     { 0 },
 };
 static const struct cfg_key payment_table[] = {
@@ -194,11 +198,10 @@ static const struct cfg_key job_table[] = {
 };
 
 #define SECTION(section_name, table, help_text)                                                    \
-    { .name = #section_name,                                                                       \
-      .type = CFG_SECTION,                                                                         \
-      .offset = offsetof(struct settings, section_name),                                           \
-      .section = table,                                                                            \
-      .help = help_text }
+    {                                                                                              \
+        .name = #section_name, .type = CFG_SECTION,                                                \
+        .offset = offsetof(struct settings, section_name), .section = table, .help = help_text     \
+    }
 
 const struct cfg_key settings_table[] = {
     { .name = "environment",
@@ -236,13 +239,16 @@ const struct cfg_key settings_table[] = {
     { 0 },
 };
 
-static enum err check_listener(const char *name, const struct listener_settings *l, struct err_info *info)
+static enum err check_listener(const char *name, const struct listener_settings *l,
+                               struct err_info *info)
 {
     struct str rest = l->listen;
-    bool       loopback = str_starts(rest, STR("127.")) || str_starts(rest, STR("[::1]")) || str_starts(rest, STR("localhost:"));
+    bool loopback = str_starts(rest, STR("127.")) || str_starts(rest, STR("[::1]")) ||
+                    str_starts(rest, STR("localhost:"));
     if (l->listen.n && !loopback && !l->tls_cert.n && !l->behind_proxy)
         return err_field(info, ERR_INVALID, name,
-                         "%s.listen: " STR_FMT " is not loopback: give tls_cert and tls_key, or say behind_proxy: true",
+                         "%s.listen: " STR_FMT
+                         " is not loopback: give tls_cert and tls_key, or say behind_proxy: true",
                          name, STR_ARG(l->listen));
     if (!l->tls_cert.n != !l->tls_key.n)
         return err_field(info, ERR_INVALID, name, "%s: tls_cert and tls_key belong together", name);
@@ -254,12 +260,15 @@ static enum err check_accounts(const struct settings *s, struct err_info *info)
     const struct account_config *accounts = s->accounts.items;
     for (size_t i = 0; i < s->accounts.count; i++) {
         if (accounts[i].environment != s->environment)
-            return err_field(info, ERR_INVALID, "accounts",
-                             "account " STR_FMT " is of another environment than the process: test money must never meet the books",
-                             STR_ARG(accounts[i].name));
+            return err_field(
+                info, ERR_INVALID, "accounts",
+                "account " STR_FMT
+                " is of another environment than the process: test money must never meet the books",
+                STR_ARG(accounts[i].name));
         for (size_t j = 0; j < i; j++)
             if (str_eq(accounts[i].name, accounts[j].name))
-                return err_field(info, ERR_INVALID, "accounts", "two accounts are named " STR_FMT, STR_ARG(accounts[i].name));
+                return err_field(info, ERR_INVALID, "accounts", "two accounts are named " STR_FMT,
+                                 STR_ARG(accounts[i].name));
     }
     return ERR_OK;
 }
@@ -268,44 +277,54 @@ static enum err check_master_key(struct arena *a, const struct settings *s, stru
 {
     struct str raw;
     if (s->master_key.n != 64 || str_unhex(a, s->master_key, &raw))
-        return err_field(info, ERR_INVALID, "master_key", "master_key: 64 hex digits are wanted (make one with fenpay secret new)");
+        return err_field(info, ERR_INVALID, "master_key",
+                         "master_key: 64 hex digits are wanted (make one with fenpay secret new)");
     return ERR_OK;
 }
 
-/* enc: values name no key of their own: the master key of the environment FENPAY_MASTER_KEY opens them. */
-static enum err decrypt_value(void *ctx, struct arena *a, struct str enc, struct str *ret, struct err_info *info)
+/* enc: values name no key of their own: the master key of the environment FENPAY_MASTER_KEY opens
+ * them. */
+static enum err decrypt_value(void *ctx, struct arena *a, struct str enc, struct str *ret,
+                              struct err_info *info)
 {
     (void)ctx;
     struct str raw;
     struct str hex = str_of(getenv("FENPAY_MASTER_KEY"));
     if (hex.n != 64 || str_unhex(a, hex, &raw))
-        return err_set(info, ERR_INVALID, "an enc: value needs the master key in FENPAY_MASTER_KEY");
+        return err_set(info, ERR_INVALID,
+                       "an enc: value needs the master key in FENPAY_MASTER_KEY");
     return secret_decrypt(raw, STR("config"), enc, a, ret, info);
 }
 
-enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir, struct settings *ret, struct err_info *info)
+enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir,
+                        struct settings *ret, struct err_info *info)
 {
-    struct cfg_source source = { .name = name, .text = text, .base_dir = base_dir, .decrypt = decrypt_value };
-    struct settings   s;
-    enum err          e;
+    struct cfg_source source = {
+        .name = name, .text = text, .base_dir = base_dir, .decrypt = decrypt_value
+    };
+    struct settings s;
+    enum err e;
 
     if ((e = cfg_read(a, &source, settings_table, &s, sizeof s, info)))
         return e;
-    if ((e = check_listener("api", &s.api, info)) || (e = check_listener("notify", &s.notify, info)) ||
-        (e = check_listener("ops", &s.ops, info)) || (e = check_accounts(&s, info)) || (e = check_master_key(a, &s, info)))
+    if ((e = check_listener("api", &s.api, info)) ||
+        (e = check_listener("notify", &s.notify, info)) ||
+        (e = check_listener("ops", &s.ops, info)) || (e = check_accounts(&s, info)) ||
+        (e = check_master_key(a, &s, info)))
         return e;
     *ret = s;
     return ERR_OK;
 }
 
-enum err settings_read(struct arena *a, const char *path, struct settings *ret, struct err_info *info)
+enum err settings_read(struct arena *a, const char *path, struct settings *ret,
+                       struct err_info *info)
 {
     FILE *f = fopen(path, "re");
     if (!f)
         return err_set(info, ERR_NOT_FOUND, "%s: cannot be read (%m)", path);
     BUF_AUTO text = { 0 };
     buf_init(&text, 1 << 20);
-    char   piece[4096];
+    char piece[4096];
     size_t n;
     while ((n = fread(piece, 1, sizeof piece, f)) > 0)
         buf_add(&text, piece, n);
@@ -313,7 +332,7 @@ enum err settings_read(struct arena *a, const char *path, struct settings *ret, 
     if (!buf_ok(&text))
         return err_set(info, ERR_LIMIT, "%s: larger than 1 MB", path);
 
-    struct str  dir = str_of(path);
+    struct str dir = str_of(path);
     const char *slash = strrchr(path, '/');
     dir = slash ? str_sub(dir, 0, (size_t)(slash - path)) : STR(".");
     return settings_parse(a, str_of(path), str_dup(a, buf_str(&text)), dir, ret, info);

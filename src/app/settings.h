@@ -1,5 +1,5 @@
-/* settings.h -- the one table of all settings: what fenpay.yaml may say, from which `fenpay config --describe` and docs/configuration.md
- * are made (settings.c). */
+/* settings.h -- the one table of all settings: what fenpay.yaml may say, from which `fenpay config
+ * --describe` and docs/configuration.md are made (settings.c). */
 #ifndef FENPAY_SETTINGS_H
 #define FENPAY_SETTINGS_H
 
@@ -7,24 +7,24 @@
 
 struct listener_settings {
     struct str listen; /* empty: this listener is off */
-    int64_t    loops, workers, connections_max, per_address_max;
-    int64_t    header_ms, body_ms, idle_ms;
-    bool       behind_proxy;
+    int64_t loops, workers, connections_max, per_address_max;
+    int64_t header_ms, body_ms, idle_ms;
+    bool behind_proxy;
     struct str tls_cert, tls_key; /* PEM text, usually file: */
     struct str public_url;        /* notify only */
 };
 
 struct settings {
-    int        environment; /* enum environment */
-    struct str name;        /* of the installation: the source of its events */
-    struct str master_key;  /* 64 hex digits: encrypts secrets in the database and enc: values */
+    int environment;       /* enum environment */
+    struct str name;       /* of the installation: the source of its events */
+    struct str master_key; /* 64 hex digits: encrypts secrets in the database and enc: values */
     struct {
         struct str url;
-        int64_t    cache_bytes, wal_bytes_max;
+        int64_t cache_bytes, wal_bytes_max;
     } store;
     struct listener_settings api, notify, ops;
     struct {
-        int  level; /* enum log_level */
+        int level; /* enum log_level */
         bool json;
     } log;
     struct {
@@ -32,7 +32,7 @@ struct settings {
     } payment;
     struct {
         int64_t workers;
-        bool    private_addresses;
+        bool private_addresses;
     } webhook;
     struct {
         int64_t rate_per_s, rate_burst;
@@ -44,9 +44,12 @@ struct settings {
 };
 extern const struct cfg_key settings_table[];
 
-/* Reads and checks the whole: everything cfg.h promises, and what no single key can know (environments that mix, public listeners
- * without TLS, two accounts of one name, a master key of the wrong length). */
-enum err settings_read(struct arena *a, const char *path, struct settings *ret, struct err_info *info);
-enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir, struct settings *ret, struct err_info *info);
+/* Reads and checks the whole: everything cfg.h promises, and what no single key can know
+ * (environments that mix, public listeners without TLS, two accounts of one name, a master key of
+ * the wrong length). */
+enum err settings_read(struct arena *a, const char *path, struct settings *ret,
+                       struct err_info *info);
+enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir,
+                        struct settings *ret, struct err_info *info);
 
 #endif

@@ -16,30 +16,31 @@
 #define LOCAL_BASE "http://fenpay.local"
 
 struct labelled {
-    const char        *label;
+    const char *label;
     const struct json *json;
 };
 
-/* The story's clock: wall time stands still between steps; deadlines inside the machine run on real monotonic time. */
+/* The story's clock: wall time stands still between steps; deadlines inside the machine run on real
+ * monotonic time. */
 struct story_env {
-    struct env      env;
-    struct env      real;
+    struct env env;
+    struct env real;
     _Atomic int64_t now_ms;
 };
 
 struct world {
-    struct arena       *arena;
-    struct story_env    clock;
-    char                dir[64];
-    struct dev_site     site;
-    struct sandbox     *sandbox;
-    struct transport   *client, *callbacks;
-    struct runtime     *runtime;
-    struct str          bearer;
-    struct labelled     labels[LABELS_MAX];
-    size_t              label_count;
-    bool                loud;
-    struct str          why;
+    struct arena *arena;
+    struct story_env clock;
+    char dir[64];
+    struct dev_site site;
+    struct sandbox *sandbox;
+    struct transport *client, *callbacks;
+    struct runtime *runtime;
+    struct str bearer;
+    struct labelled labels[LABELS_MAX];
+    size_t label_count;
+    bool loud;
+    struct str why;
 };
 
 static int64_t story_now(struct env *env)
@@ -94,14 +95,16 @@ static enum err start_centre(struct world *w, struct err_info *info)
     if (e)
         return e;
     free(w->callbacks);
-    w->callbacks = redirect_new(w->client, STR(LOCAL_BASE), http_server_port(w->runtime->notify_server));
+    w->callbacks =
+        redirect_new(w->client, STR(LOCAL_BASE), http_server_port(w->runtime->notify_server));
     sandbox_set_callbacks(w->sandbox, w->callbacks);
     return ERR_OK;
 }
 
 static enum err make_site(struct world *w, const char *keys_dir, struct err_info *info)
 {
-    enum err e = dev_site_make(keys_dir, STR("http://sandbox.local"), STR(LOCAL_BASE "/notify"), &w->clock.real, w->arena, &w->site, info);
+    enum err e = dev_site_make(keys_dir, STR("http://sandbox.local"), STR(LOCAL_BASE "/notify"),
+                               &w->clock.real, w->arena, &w->site, info);
     if (e)
         return e;
     struct settings *s = &w->site.settings;
@@ -130,12 +133,17 @@ enum err world_new(const char *keys_dir, struct world **ret, struct err_info *in
     if (!e && !(w->client = client_new(info)))
         e = ERR_INTERNAL;
     if (!e) {
-        struct sandbox_options so = { .env = &w->clock.env, .wechat_count = 1, .callbacks = w->client, .manual = true, .seed = 1 };
+        struct sandbox_options so = { .env = &w->clock.env,
+                                      .wechat_count = 1,
+                                      .callbacks = w->client,
+                                      .manual = true,
+                                      .seed = 1 };
         so.wechat[0] = w->site.wechat;
         e = sandbox_new(&so, &w->sandbox, info);
     }
-    int64_t  id;
-    unsigned all = PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY | PERMISSION_REFUND | PERMISSION_INCIDENT | PERMISSION_ADMIN;
+    int64_t id;
+    unsigned all = PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY | PERMISSION_REFUND |
+                   PERMISSION_INCIDENT | PERMISSION_ADMIN;
     if (!e && !(e = start_centre(w, info)))
         e = caller_create(&w->runtime->centre, STR("shop"), all, w->arena, &id, &w->bearer, info);
     if (e) {
@@ -167,7 +175,7 @@ static const struct json *walk(const struct json *j, struct str path, int64_t *r
     *ret_count = -1;
     while (j && path.p && path.n) {
         struct str head = str_cut(&path, '.');
-        int64_t    index;
+        int64_t index;
         if (str_eq(head, STR("#"))) {
             *ret_count = (int64_t)j->count;
             return j;
@@ -186,7 +194,7 @@ static const struct json *walk(const struct json *j, struct str path, int64_t *r
 
 static struct str field_text(struct world *w, const struct json *j, struct str path)
 {
-    int64_t            count;
+    int64_t count;
     const struct json *found = walk(j, path, &count);
     if (!found)
         return STR("(absent)");
@@ -207,12 +215,12 @@ static struct str fill(struct world *w, const char *text)
 {
     if (!text)
         return STR_NONE;
-    BUF_AUTO   b = { 0 };
+    BUF_AUTO b = { 0 };
     struct str rest = str_of(text);
     buf_init(&b, 1 << 20);
     while (rest.n) {
         const char *start = memmem(rest.p, rest.n, "${", 2);
-        size_t      before = start ? (size_t)(start - rest.p) : rest.n;
+        size_t before = start ? (size_t)(start - rest.p) : rest.n;
         buf_add(&b, rest.p, before);
         rest = str_sub(rest, before, rest.n);
         if (!start)
@@ -230,7 +238,8 @@ static struct str fill(struct world *w, const char *text)
 
 static bool went_wrong(struct world *w, const struct step *s, struct str how)
 {
-    w->why = str_printf(w->arena, "%s %s: " STR_FMT, s->what ? s->what : "", s->label ? s->label : "", STR_ARG(how));
+    w->why = str_printf(w->arena, "%s %s: " STR_FMT, s->what ? s->what : "",
+                        s->label ? s->label : "", STR_ARG(how));
     return false;
 }
 
@@ -240,20 +249,24 @@ static bool check(struct world *w, const struct step *s, const struct json *j, s
     while (rest.p && rest.n) {
         struct str want = str_cut(&rest, ',');
         struct str path = str_cut(&want, '=');
-        bool       differ = str_ends(path, STR("!"));
+        bool differ = str_ends(path, STR("!"));
         if (differ)
             path.n--;
         struct str got = field_text(w, j, path);
         if (str_eq(got, want) == differ)
-            return went_wrong(w, s, str_printf(w->arena, STR_FMT " is " STR_FMT ", expected %s" STR_FMT " in " STR_FMT, STR_ARG(path), STR_ARG(got), differ ? "not " : "", STR_ARG(want), STR_ARG(all)));
+            return went_wrong(
+                w, s,
+                str_printf(w->arena, STR_FMT " is " STR_FMT ", expected %s" STR_FMT " in " STR_FMT,
+                           STR_ARG(path), STR_ARG(got), differ ? "not " : "", STR_ARG(want),
+                           STR_ARG(all)));
     }
     return true;
 }
 
 struct request {
-    struct world     *w;
-    struct http_call  call;
-    struct arena     *arena;
+    struct world *w;
+    struct http_call call;
+    struct arena *arena;
     struct http_reply reply;
 };
 
@@ -266,15 +279,18 @@ static void *send_request(void *arg)
 
 static void make_request(struct world *w, const struct step *s, struct request *ret)
 {
-    struct str          target = fill(w, s->what);
-    struct str          method = str_cut(&target, ' ');
+    struct str target = fill(w, s->what);
+    struct str method = str_cut(&target, ' ');
     struct http_header *headers = arena_array(w->arena, 2, sizeof *headers);
-    headers[0] = (struct http_header){ STR("Authorization"), str_printf(w->arena, "Bearer " STR_FMT, STR_ARG(w->bearer)) };
-    headers[1] = (struct http_header){ STR("Content-Type"), STR("application/json") };
-    *ret = (struct request){ .w = w, .arena = arena_new(16384) };
-    ret->call = (struct http_call){
+    headers[0] =
+        (struct http_header) { STR("Authorization"),
+                               str_printf(w->arena, "Bearer " STR_FMT, STR_ARG(w->bearer)) };
+    headers[1] = (struct http_header) { STR("Content-Type"), STR("application/json") };
+    *ret = (struct request) { .w = w, .arena = arena_new(16384) };
+    ret->call = (struct http_call) {
         .method = str_cstr(w->arena, method),
-        .url = str_printf(w->arena, "http://127.0.0.1:%d" STR_FMT, http_server_port(w->runtime->api_server), STR_ARG(target)),
+        .url = str_printf(w->arena, "http://127.0.0.1:%d" STR_FMT,
+                          http_server_port(w->runtime->api_server), STR_ARG(target)),
         .headers = { headers, 2 },
         .body = fill(w, s->body),
     };
@@ -283,24 +299,26 @@ static void make_request(struct world *w, const struct step *s, struct request *
 static bool keep_answer(struct world *w, const struct step *s, struct request *r)
 {
     const struct json *j = NULL;
-    struct str         body = str_dup(w->arena, r->reply.body);
+    struct str body = str_dup(w->arena, r->reply.body);
     if (r->reply.outcome != HTTP_ANSWERED)
         return went_wrong(w, s, r->reply.trouble);
     if (body.n && json_parse(w->arena, body, &j, NULL))
         return went_wrong(w, s, STR("the answer is no JSON"));
     if (s->status && r->reply.status != s->status)
-        return went_wrong(w, s, str_printf(w->arena, "HTTP %d, expected %d: " STR_FMT, r->reply.status, s->status, STR_ARG(body)));
+        return went_wrong(w, s,
+                          str_printf(w->arena, "HTTP %d, expected %d: " STR_FMT, r->reply.status,
+                                     s->status, STR_ARG(body)));
     if (s->label && w->label_count < LABELS_MAX)
-        w->labels[w->label_count++] = (struct labelled){ s->label, j };
+        w->labels[w->label_count++] = (struct labelled) { s->label, j };
     return check(w, s, j, body);
 }
 
 static bool step_call(struct world *w, const struct step *s)
 {
-    int             n = s->repeat ? s->repeat : 1;
+    int n = s->repeat ? s->repeat : 1;
     struct request *requests = arena_array(w->arena, (size_t)n, sizeof *requests);
-    pthread_t      *threads = arena_array(w->arena, (size_t)n, sizeof *threads);
-    bool            fine = true;
+    pthread_t *threads = arena_array(w->arena, (size_t)n, sizeof *threads);
+    bool fine = true;
     for (int i = 0; i < n; i++)
         make_request(w, s, &requests[i]);
     for (int i = 1; i < n; i++)
@@ -354,10 +372,15 @@ static bool step_books(struct world *w, const struct step *s)
 {
     struct sandbox_trade t;
     if (sandbox_trade_get(w->sandbox, pay_no_of(w, s), w->arena, &t))
-        return s->expect && strcmp(s->expect, "state=(absent)") == 0 ? true : went_wrong(w, s, STR("the channel does not know it"));
-    struct str text = str_printf(w->arena,
-                                 "{\"state\":\"" STR_FMT "\",\"taken\":%lld,\"prepays\":%d,\"queries\":%d,\"closes\":%d,\"sent\":%d,\"acknowledged\":%d}",
-                                 STR_ARG(t.state), (long long)t.taken_fen, t.prepays, t.queries, t.closes, t.callbacks_sent, t.callbacks_acknowledged);
+        return s->expect && strcmp(s->expect, "state=(absent)") == 0
+                   ? true
+                   : went_wrong(w, s, STR("the channel does not know it"));
+    struct str text =
+        str_printf(w->arena,
+                   "{\"state\":\"" STR_FMT "\",\"taken\":%lld,\"prepays\":%d,\"queries\":%d,"
+                                           "\"closes\":%d,\"sent\":%d,\"acknowledged\":%d}",
+                   STR_ARG(t.state), (long long)t.taken_fen, t.prepays, t.queries, t.closes,
+                   t.callbacks_sent, t.callbacks_acknowledged);
     const struct json *j;
     return json_parse(w->arena, text, &j, NULL) ? went_wrong(w, s, text) : check(w, s, j, text);
 }
@@ -373,7 +396,8 @@ static bool step_crash(struct world *w, const struct step *s)
 static bool step_phone(struct world *w, const struct step *s)
 {
     struct err_info info = { 0 };
-    return sandbox_pay(w->sandbox, pay_no_of(w, s), &info) ? went_wrong(w, s, str_of(info.text)) : true;
+    return sandbox_pay(w->sandbox, pay_no_of(w, s), &info) ? went_wrong(w, s, str_of(info.text))
+                                                           : true;
 }
 
 static bool play_step(struct world *w, const struct step *s)
@@ -406,14 +430,16 @@ static bool play_step(struct world *w, const struct step *s)
 static void tell(struct world *w, const struct step *s)
 {
     static const char *const words[] = {
-        [STEP_END] = "",        [STEP_CALL] = "call",       [STEP_PHONE] = "phone", [STEP_FAULT] = "fault", [STEP_HEAL] = "heal",
-        [STEP_SETTLE] = "wait", [STEP_ADVANCE] = "clock",   [STEP_BOOKS] = "books", [STEP_CRASH] = "crash",
+        [STEP_END] = "",          [STEP_CALL] = "call",   [STEP_PHONE] = "phone",
+        [STEP_FAULT] = "fault",   [STEP_HEAL] = "heal",   [STEP_SETTLE] = "wait",
+        [STEP_ADVANCE] = "clock", [STEP_BOOKS] = "books", [STEP_CRASH] = "crash",
     };
     if (s->kind == STEP_ADVANCE)
         printf("    %-6s +%lld s\n", words[s->kind], (long long)(s->n / 1000));
     else
-        printf("    %-6s %s%s" STR_FMT "%s%s\n", words[s->kind], s->label ? s->label : "", s->label && s->what ? ": " : "", STR_ARG(fill(w, s->what)),
-               s->expect ? "  -> " : "", s->expect ? str_cstr(w->arena, fill(w, s->expect)) : "");
+        printf("    %-6s %s%s" STR_FMT "%s%s\n", words[s->kind], s->label ? s->label : "",
+               s->label && s->what ? ": " : "", STR_ARG(fill(w, s->what)), s->expect ? "  -> " : "",
+               s->expect ? str_cstr(w->arena, fill(w, s->expect)) : "");
 }
 
 bool world_play(struct world *w, const struct story *story, bool loud, struct str *ret_why)

@@ -1,5 +1,6 @@
-/* verify.c -- why does this callback not verify: which part differs. Feeds saved bytes through the very adapter that reads live callbacks, and then
- * tries what usually happened to a body on its way (re-encoded, trimmed, line ends changed). */
+/* verify.c -- why does this callback not verify: which part differs. Feeds saved bytes through the
+ * very adapter that reads live callbacks, and then tries what usually happened to a body on its way
+ * (re-encoded, trimmed, line ends changed). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -15,13 +16,13 @@ static enum err read_all(struct str path, struct arena *a, struct str *ret, stru
     int fd = open(str_cstr(a, path), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_set(info, ERR_NOT_FOUND, STR_FMT ": cannot be read (%m)", STR_ARG(path));
-    char   *text = arena_alloc(a, 1 << 20);
-    size_t  n = 0;
+    char *text = arena_alloc(a, 1 << 20);
+    size_t n = 0;
     ssize_t got;
     while (n < 1 << 20 && (got = read(fd, text + n, (1 << 20) - n)) > 0)
         n += (size_t)got;
     close(fd);
-    *ret = (struct str){ text, n };
+    *ret = (struct str) { text, n };
     return ERR_OK;
 }
 
@@ -34,34 +35,34 @@ static void split_headers(struct str text, struct http_header *items, struct htt
             value.n--;
         struct str name = str_cut(&value, ':');
         if (name.n && value.p)
-            items[n++] = (struct http_header){ str_trim(name), str_trim(value) };
+            items[n++] = (struct http_header) { str_trim(name), str_trim(value) };
     }
-    *ret = (struct http_headers){ items, n };
+    *ret = (struct http_headers) { items, n };
 }
 
 static struct str without_char(struct arena *a, struct str s, char unwanted)
 {
-    char  *p = arena_alloc(a, s.n);
+    char *p = arena_alloc(a, s.n);
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] != unwanted)
             p[n++] = s.p[i];
-    return (struct str){ p, n };
+    return (struct str) { p, n };
 }
 
 /* JSON printed again without blanks outside of text. */
 static struct str without_blanks(struct arena *a, struct str s)
 {
-    char  *p = arena_alloc(a, s.n);
+    char *p = arena_alloc(a, s.n);
     size_t n = 0;
-    bool   text = false;
+    bool text = false;
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == '"' && (i == 0 || s.p[i - 1] != '\\'))
             text = !text;
         if (text || (s.p[i] != ' ' && s.p[i] != '\n' && s.p[i] != '\r' && s.p[i] != '\t'))
             p[n++] = s.p[i];
     }
-    return (struct str){ p, n };
+    return (struct str) { p, n };
 }
 
 static struct str unescaped_slashes(struct arena *a, struct str s, bool escape)
@@ -79,30 +80,35 @@ static struct str unescaped_slashes(struct arena *a, struct str s, bool escape)
 
 struct attempt {
     const char *what;
-    struct str  body;
+    struct str body;
 };
 
-static bool verifies(struct account *account, struct env *env, struct str body, const struct http_headers *headers, struct arena *a,
-                     struct notice *ret, struct err_info *info)
+static bool verifies(struct account *account, struct env *env, struct str body,
+                     const struct http_headers *headers, struct arena *a, struct notice *ret,
+                     struct err_info *info)
 {
     struct notice_input in = { .body = body, .headers = headers, .stored = true };
-    enum notice_result  result = account->info->driver->read_notice(account, env, &in, a, ret, info);
+    enum notice_result result = account->info->driver->read_notice(account, env, &in, a, ret, info);
     return result == NOTICE_OK || result == NOTICE_RAW_ONLY;
 }
 
-static int judge(struct account *account, struct env *env, struct str body, const struct http_headers *headers, struct arena *a, bool json)
+static int judge(struct account *account, struct env *env, struct str body,
+                 const struct http_headers *headers, struct arena *a, bool json)
 {
-    struct notice   notice = { 0 };
+    struct notice notice = { 0 };
     struct err_info info = { 0 };
     if (verifies(account, env, body, headers, a, &notice, &info)) {
-        command_print(json, (const struct printed[]){ { "verdict", STR("verifies") },
-                                                      { "kind", notice.kind },
-                                                      { "subject", notice.subject_no },
-                                                      { "text", notice.plain } }, 4);
+        command_print(json,
+                      (const struct printed[]) { { "verdict", STR("verifies") },
+                                                 { "kind", notice.kind },
+                                                 { "subject", notice.subject_no },
+                                                 { "text", notice.plain } },
+                      4);
         return EXIT_FINE;
     }
     const struct attempt attempts[] = {
-        { "a line end was added at the end", str_trim(body.n && body.p[body.n - 1] == '\n' ? str_sub(body, 0, body.n - 1) : body) },
+        { "a line end was added at the end",
+          str_trim(body.n && body.p[body.n - 1] == '\n' ? str_sub(body, 0, body.n - 1) : body) },
         { "a line end was taken away from the end", str_printf(a, STR_FMT "\n", STR_ARG(body)) },
         { "line ends became CR LF", without_char(a, body, '\r') },
         { "it was printed again with blanks", without_blanks(a, body) },
@@ -111,24 +117,30 @@ static int judge(struct account *account, struct env *env, struct str body, cons
     };
     const char *changed = NULL;
     for (size_t i = 0; i < sizeof attempts / sizeof *attempts && !changed; i++) {
-        struct notice   again = { 0 };
+        struct notice again = { 0 };
         struct err_info ignored = { 0 };
-        if (notice.reason == NOTICE_REASON_SIGNATURE && verifies(account, env, attempts[i].body, headers, a, &again, &ignored))
+        if (notice.reason == NOTICE_REASON_SIGNATURE &&
+            verifies(account, env, attempts[i].body, headers, a, &again, &ignored))
             changed = attempts[i].what;
     }
-    command_print(json, (const struct printed[]){ { "verdict", STR("does not verify") },
-                                                  { "part", str_of(notice_reason_name(notice.reason)) },
-                                                  { "why", str_of(info.text) },
-                                                  { "body", changed ? str_printf(a, "the body was changed on its way: %s", changed) : STR_NONE } }, 4);
+    command_print(
+        json,
+        (const struct printed[]) {
+            { "verdict", STR("does not verify") },
+            { "part", str_of(notice_reason_name(notice.reason)) },
+            { "why", str_of(info.text) },
+            { "body", changed ? str_printf(a, "the body was changed on its way: %s", changed)
+                              : STR_NONE } },
+        4);
     return EXIT_FOUND;
 }
 
 int command_verify(const struct command *self, int argc, char **argv)
 {
     struct open_options open_opts = OPEN_DEFAULTS;
-    struct str          name = STR_NONE, headers_file = STR_NONE, body_file = STR_NONE;
-    int                 exit_code = EXIT_FINE;
-    struct option       options[] = {
+    struct str name = STR_NONE, headers_file = STR_NONE, body_file = STR_NONE;
+    int exit_code = EXIT_FINE;
+    struct option options[] = {
         OPEN_OPTIONS(open_opts),
         { "account", OPTION_TEXT, &name, "NAME", "The account whose callback it is" },
         { "headers", OPTION_TEXT, &headers_file, "FILE", "Its headers, one 'Name: value' a line" },
@@ -138,15 +150,16 @@ int command_verify(const struct command *self, int argc, char **argv)
     if (!args_parse(self, argc, argv, options, 0, 0, NULL, NULL, &exit_code))
         return exit_code;
 
-    ARENA_AUTO          a = arena_new(65536);
-    struct err_info     info = { 0 };
-    struct str          headers_text, body;
-    struct http_header  items[HEADERS_MAX];
+    ARENA_AUTO a = arena_new(65536);
+    struct err_info info = { 0 };
+    struct str headers_text, body;
+    struct http_header items[HEADERS_MAX];
     struct http_headers headers;
-    enum err            e = ERR_OK;
+    enum err e = ERR_OK;
     if (!name.n || !headers_file.n || !body_file.n)
         e = err_set(&info, ERR_INVALID, "--account, --headers and --body are needed");
-    if (e || (e = read_all(headers_file, a, &headers_text, &info)) || (e = read_all(body_file, a, &body, &info)))
+    if (e || (e = read_all(headers_file, a, &headers_text, &info)) ||
+        (e = read_all(body_file, a, &body, &info)))
         return complain(self, e, &info);
     split_headers(headers_text, items, &headers);
 
@@ -158,7 +171,9 @@ int command_verify(const struct command *self, int argc, char **argv)
         exit_code = judge(account, r->env, body, &headers, a, open_opts.json);
         account_unref(account);
     } else
-        exit_code = complain(self, err_set(&info, ERR_NOT_FOUND, "no account named '" STR_FMT "'", STR_ARG(name)), &info);
+        exit_code = complain(
+            self, err_set(&info, ERR_NOT_FOUND, "no account named '" STR_FMT "'", STR_ARG(name)),
+            &info);
     runtime_close(r);
     return exit_code;
 }

@@ -1,4 +1,5 @@
-/* http.h -- what both sides of HTTP share: headers and limits. No library's type appears here or in any header of net/. */
+/* http.h -- what both sides of HTTP share: headers and limits. No library's type appears here or in
+ * any header of net/. */
 #ifndef FENPAY_HTTP_H
 #define FENPAY_HTTP_H
 
@@ -11,10 +12,11 @@ struct http_header {
 
 struct http_headers {
     const struct http_header *items;
-    size_t                    count;
+    size_t count;
 };
 
-/* The value of the header with that name (any case); STR_NONE when absent. *ret_count (may be NULL) says how often it stands there. */
+/* The value of the header with that name (any case); STR_NONE when absent. *ret_count (may be NULL)
+ * says how often it stands there. */
 struct str http_header_get(const struct http_headers *h, const char *name, size_t *ret_count);
 
 /* "OK", "Not Found", … */

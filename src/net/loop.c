@@ -19,7 +19,8 @@
 /* After the last answers were queued at the stop: how long their bytes may take. */
 #define FLUSH_US (200 * 1000)
 
-static void library_log(void *arg, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void library_log(void *arg, const char *format,
+                                                              va_list args)
 {
     struct loop *l = arg;
     struct http_server *s = l->server;

@@ -1,5 +1,6 @@
-/* test_kill.c -- the real binary killed with SIGKILL under callback load: at every named point of the callback's way, and at arbitrary moments. Nothing
- * acknowledged may be lost, and a restart settles everything. */
+/* test_kill.c -- the real binary killed with SIGKILL under callback load: at every named point of
+ * the callback's way, and at arbitrary moments. Nothing acknowledged may be lost, and a restart
+ * settles everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <signal.h>
@@ -13,15 +14,15 @@
 #include "site.h"
 
 static struct bench_site site;
-static struct str       *requests;
+static struct str *requests;
 static struct bench_server server; /* the one that runs, for the teardown */
-static char              dir[] = "/tmp/fenpay-kill-XXXXXX";
+static char dir[] = "/tmp/fenpay-kill-XXXXXX";
 
 static void wait_drained(const struct barrage *d)
 {
     struct bench_counts counts;
-    struct err_info     info = { 0 };
-    time_t              end = time(NULL) + 20;
+    struct err_info info = { 0 };
+    time_t end = time(NULL) + 20;
     do
         assert_int_equal(bench_site_count(&site, &counts, &info), ERR_OK);
     while ((counts.pending || counts.paid_orders < (int64_t)d->acked) && time(NULL) < end);
@@ -29,11 +30,14 @@ static void wait_drained(const struct barrage *d)
     assert_true(counts.paid_orders >= (int64_t)d->acked);
 }
 
-/* Kills the server as told by the environment (a kill point) or after `stop_after` acknowledgements; then looks, restarts, delivers the rest and looks again. */
+/* Kills the server as told by the environment (a kill point) or after `stop_after`
+ * acknowledgements; then looks, restarts, delivers the rest and looks again. */
 static void die_and_recover(const char *kill_at, size_t stop_after)
 {
-    struct err_info     info = { 0 };
-    struct barrage     d = { .requests = requests, .count = site.payment_count, .stop_after = stop_after };
+    struct err_info info = { 0 };
+    struct barrage d = { .requests = requests,
+                         .count = site.payment_count,
+                         .stop_after = stop_after };
     d.acknowledged = calloc(d.count, sizeof *d.acknowledged);
     assert_non_null(d.acknowledged);
     assert_int_equal(bench_site_reset(&site, &info), ERR_OK);
@@ -53,7 +57,8 @@ static void die_and_recover(const char *kill_at, size_t stop_after)
     assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
     server.pid = 0;
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-        fail_msg("%s: the process was not killed there: that point is never passed", kill_at ? kill_at : "arbitrary moment");
+        fail_msg("%s: the process was not killed there: that point is never passed",
+                 kill_at ? kill_at : "arbitrary moment");
     struct str url = str_printf(site.arena, "sqlite:%s/run.db", site.dir);
     assert_int_equal(lost(&site, url, &d), 0);
 
@@ -99,7 +104,8 @@ static int make_site(void **state)
 {
     (void)state;
     struct err_info info = { 0 };
-    if (!mkdtemp(dir) || bench_site_make(dir, SITE_PAYMENTS, arena_new(1 << 20), &site, &info) || bench_callbacks(&site, SITE_PAYMENTS, &requests, &info)) {
+    if (!mkdtemp(dir) || bench_site_make(dir, SITE_PAYMENTS, arena_new(1 << 20), &site, &info) ||
+        bench_callbacks(&site, SITE_PAYMENTS, &requests, &info)) {
         print_error("%s\n", info.text);
         return -1;
     }
@@ -115,7 +121,10 @@ static int drop_site(void **state)
     return system(command);
 }
 
-#define POINT(name) { name, at_point, NULL, stop_server, (void *)(uintptr_t)name }
+#define POINT(name)                                                                                \
+    {                                                                                              \
+        name, at_point, NULL, stop_server, (void *)(uintptr_t)name                                 \
+    }
 
 int main(void)
 {

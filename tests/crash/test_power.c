@@ -1,5 +1,6 @@
-/* test_power.c -- the whole centre on a disk whose un-synced writes are lost when the power is cut under callback load: nothing acknowledged may be
- * missing afterwards. And the same test must see it when the database does not sync, or callbacks are acknowledged before they are durable. */
+/* test_power.c -- the whole centre on a disk whose un-synced writes are lost when the power is cut
+ * under callback load: nothing acknowledged may be missing afterwards. And the same test must see
+ * it when the database does not sync, or callbacks are acknowledged before they are durable. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,10 +14,11 @@
 #include "site.h"
 
 static struct bench_site site;
-static struct str       *requests;
-static char              dir[] = "/tmp/fenpay-power-XXXXXX";
+static struct str *requests;
+static char dir[] = "/tmp/fenpay-power-XXXXXX";
 
-/* Cuts the power at the n-th operation of `ops`; returns how many acknowledged callbacks were lost. */
+/* Cuts the power at the n-th operation of `ops`; returns how many acknowledged callbacks were lost.
+ */
 static size_t cut_at(unsigned ops, int nth, enum power_loss loss, size_t *ret_acked)
 {
     struct err_info info = { 0 };
@@ -29,11 +31,15 @@ static size_t cut_at(unsigned ops, int nth, enum power_loss loss, size_t *ret_ac
     s.notify.listen = STR("127.0.0.1:0");
     s.notify.per_address_max = 0;
     s.log.level = LOG_ERROR;
-    struct runtime_options ro = { .settings = &s, .roles = ROLE_NOTIFY | ROLE_CONSUMER | ROLE_RELAY, .store_vfs = FAULT_VFS };
+    struct runtime_options ro = { .settings = &s,
+                                  .roles = ROLE_NOTIFY | ROLE_CONSUMER | ROLE_RELAY,
+                                  .store_vfs = FAULT_VFS };
     if (runtime_open(&ro, &r, &info) || runtime_start(r, &info))
         fail_msg("%s", info.text);
 
-    struct barrage d = { .port = http_server_port(r->notify_server), .requests = requests, .count = site.payment_count };
+    struct barrage d = { .port = http_server_port(r->notify_server),
+                         .requests = requests,
+                         .count = site.payment_count };
     d.acknowledged = calloc(d.count, sizeof *d.acknowledged);
     assert_non_null(d.acknowledged);
     fault_arm(ops, nth, FAULT_POWER, true);
@@ -55,7 +61,9 @@ static void nothing_acknowledged_is_lost(void **state)
             size_t n = cut_at(FAULT_SYNC, nth, loss, &acked);
             some += acked;
             if (n)
-                fail_msg("power cut at sync %d (loss %d): %zu of %zu acknowledged callbacks are lost", nth, (int)loss, n, acked);
+                fail_msg(
+                    "power cut at sync %d (loss %d): %zu of %zu acknowledged callbacks are lost",
+                    nth, (int)loss, n, acked);
         }
     assert_true(some > 0); /* else the test saw nothing */
 }
@@ -100,7 +108,8 @@ static int make_site(void **state)
     (void)state;
     struct err_info info = { 0 };
     fault_vfs_register();
-    if (!mkdtemp(dir) || bench_site_make(dir, SITE_PAYMENTS, arena_new(1 << 20), &site, &info) || bench_callbacks(&site, SITE_PAYMENTS, &requests, &info)) {
+    if (!mkdtemp(dir) || bench_site_make(dir, SITE_PAYMENTS, arena_new(1 << 20), &site, &info) ||
+        bench_callbacks(&site, SITE_PAYMENTS, &requests, &info)) {
         print_error("%s\n", info.text);
         return -1;
     }

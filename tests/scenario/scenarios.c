@@ -1,14 +1,20 @@
-/* scenarios.c -- stories that must end well, as data (src/app/story.h): the requirements' list of abnormal cases and the races around them. */
+/* scenarios.c -- stories that must end well, as data (src/app/story.h): the requirements' list of
+ * abnormal cases and the races around them. */
 #include "scenarios.h"
 
-#define ORDER(no, amount) "{\"merchant_order_no\":\"" no "\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":" amount ",\"currency\":\"CNY\"}"
-#define NATIVE(order)     "{\"order_no\":\"${" order ".order_no}\",\"channel\":\"wechat\",\"method\":\"native\"}"
-#define APP(order)        "{\"order_no\":\"${" order ".order_no}\",\"channel\":\"wechat\",\"method\":\"app\"}"
-#define ANY               .mchid = STR_INIT("*"), .percent = 100
-#define ON(call_)         .call = STR_INIT(call_), ANY
+#define ORDER(no, amount)                                                                          \
+    "{\"merchant_order_no\":\"" no "\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":" amount  \
+    ",\"currency\":\"CNY\"}"
+#define NATIVE(order)                                                                              \
+    "{\"order_no\":\"${" order ".order_no}\",\"channel\":\"wechat\",\"method\":\"native\"}"
+#define APP(order)                                                                                 \
+    "{\"order_no\":\"${" order ".order_no}\",\"channel\":\"wechat\",\"method\":\"app\"}"
+#define ANY       .mchid = STR_INIT("*"), .percent = 100
+#define ON(call_) .call = STR_INIT(call_), ANY
 #define PAID(o_, p_)                                                                               \
-    CALL(NULL, "GET /v1/payments/${" p_ ".pay_no}", NULL, 200, "status=SUCCESS"),                   \
-        CALL(NULL, "GET /v1/orders/${" o_ ".order_no}", NULL, 200, "status=PAID,pay_no=${" p_ ".pay_no}")
+    CALL(NULL, "GET /v1/payments/${" p_ ".pay_no}", NULL, 200, "status=SUCCESS"),                  \
+        CALL(NULL, "GET /v1/orders/${" o_ ".order_no}", NULL, 200,                                 \
+             "status=PAID,pay_no=${" p_ ".pay_no}")
 
 static const struct step ten_minutes_late[] = {
     FAULT(.fault = FAULT_CALLBACK_DELAY, ON("callback"), .delay_ms = MINUTES(10)),
@@ -43,7 +49,8 @@ static const struct step prepay_never_arrived[] = {
     BOOKS("p", "state=(absent)"),
     ADVANCE(MINUTES(1)),
     CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=INIT"),
-    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200, "pay_no=${p.pay_no},status=PAYING,code_url!=(absent)"),
+    CALL(NULL, "POST /v1/payments", NATIVE("o"), 200,
+         "pay_no=${p.pay_no},status=PAYING,code_url!=(absent)"),
     PHONE("p"),
     SETTLE,
     PAID("o", "p"),
@@ -63,7 +70,8 @@ static const struct step prepay_never_arrived_and_expired[] = {
     END,
 };
 
-/* The answer got lost, the payer had the code from elsewhere and paid: the callback overtakes everything. */
+/* The answer got lost, the payer had the code from elsewhere and paid: the callback overtakes
+ * everything. */
 static const struct step callback_overtakes_answer[] = {
     FAULT(.fault = FAULT_ANSWER_LOST, ON("prepay"), .times = 1),
     CALL("o", "POST /v1/orders", ORDER("S-5", "8800"), 201, NULL),
@@ -134,7 +142,8 @@ static const struct step channel_not_reached[] = {
 };
 
 static const struct step channel_refuses[] = {
-    FAULT(.fault = FAULT_ERROR, ON("prepay"), .times = 1, .code = STR_INIT("RULE_LIMIT"), .status = 403),
+    FAULT(.fault = FAULT_ERROR, ON("prepay"), .times = 1, .code = STR_INIT("RULE_LIMIT"),
+          .status = 403),
     CALL("o", "POST /v1/orders", ORDER("S-12", "8800"), 201, NULL),
     CALL(NULL, "POST /v1/payments", NATIVE("o"), 422, "code=CHANNEL_REFUSED"),
     SETTLE,
@@ -147,7 +156,8 @@ static const struct step channel_refuses[] = {
 };
 
 static const struct step our_key_is_broken[] = {
-    FAULT(.fault = FAULT_ERROR, ON("prepay"), .times = 1, .code = STR_INIT("SIGN_ERROR"), .status = 401),
+    FAULT(.fault = FAULT_ERROR, ON("prepay"), .times = 1, .code = STR_INIT("SIGN_ERROR"),
+          .status = 401),
     CALL("o", "POST /v1/orders", ORDER("S-13", "8800"), 201, NULL),
     CALL(NULL, "POST /v1/payments", NATIVE("o"), 503, "code=NO_ACCOUNT"),
     END,
@@ -221,7 +231,8 @@ static const struct step cancel_waits_for_the_channel[] = {
     CALL("o", "POST /v1/orders", ORDER("S-20", "8800"), 201, NULL),
     CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
     FAULT(.fault = FAULT_TIMEOUT, ON("close"), .times = 1),
-    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 202, "status=PAYING,cancel_requested=caller"),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 202,
+         "status=PAYING,cancel_requested=caller"),
     CALL(NULL, "POST /v1/payments", NATIVE("o"), 409, "code=ORDER_NOT_PAYABLE"),
     ADVANCE(MINUTES(3)),
     CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=CANCELLED"),
@@ -231,7 +242,9 @@ static const struct step cancel_waits_for_the_channel[] = {
 
 static const struct step expires_without_an_attempt[] = {
     CALL("o", "POST /v1/orders",
-         "{\"merchant_order_no\":\"S-21\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":100,\"currency\":\"CNY\",\"expire_in_s\":120}", 201, NULL),
+         "{\"merchant_order_no\":\"S-21\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":100,"
+         "\"currency\":\"CNY\",\"expire_in_s\":120}",
+         201, NULL),
     ADVANCE(MINUTES(1)),
     CALL(NULL, "POST /v1/payments", NATIVE("o"), 409, "code=ORDER_EXPIRING"),
     ADVANCE(MINUTES(2)),
@@ -243,7 +256,9 @@ static const struct step expires_without_an_attempt[] = {
 static const struct step paid_at_the_last_moment[] = {
     FAULT(.fault = FAULT_CALLBACK_DELAY, ON("callback"), .delay_ms = MINUTES(3)),
     CALL("o", "POST /v1/orders",
-         "{\"merchant_order_no\":\"S-22\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":100,\"currency\":\"CNY\",\"expire_in_s\":600}", 201, NULL),
+         "{\"merchant_order_no\":\"S-22\",\"user_id\":\"u-1\",\"subject\":\"茶\",\"amount\":100,"
+         "\"currency\":\"CNY\",\"expire_in_s\":600}",
+         201, NULL),
     CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
     ADVANCE(SECONDS(595)),
     PHONE("p"),
@@ -312,7 +327,10 @@ static const struct step completed_once[] = {
     END,
 };
 
-#define SCENARIO(name) { #name, #name, #name, name }
+#define SCENARIO(name)                                                                             \
+    {                                                                                              \
+#name, #name, #name, name                                                                  \
+    }
 const struct story scenarios[] = {
     SCENARIO(ten_minutes_late),
     SCENARIO(found_before_late_callback),

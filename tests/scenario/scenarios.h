@@ -5,6 +5,6 @@
 #include "app/story.h"
 
 extern const struct story scenarios[];
-extern const size_t       scenario_count;
+extern const size_t scenario_count;
 
 #endif

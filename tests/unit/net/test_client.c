@@ -173,10 +173,10 @@ static void exchange(const struct http_call *call)
 static void test_answered(void **state)
 {
     (void)state;
-    PEER(
-        { .read = true,
-          .answer = "HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\nHTTP/1.1 201 Made: "
-                    "here\r\nContent-Length: 5\r\nX-A:  b c \r\nX-Empty:\r\nX-A: d\r\n\r\nhello" });
+    PEER({ .read = true,
+           .answer =
+               "HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\nHTTP/1.1 201 Made: "
+               "here\r\nContent-Length: 5\r\nX-A:  b c \r\nX-Empty:\r\nX-A: d\r\n\r\nhello" });
     struct http_header headers[] = { { STR("Content-Type"), STR("application/json") },
                                      { STR("X-Empty"), STR("") } };
     struct http_call call = call_to(peer.port, "/a/../b?c=%41");
