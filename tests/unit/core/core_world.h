@@ -36,9 +36,10 @@ struct core {
     struct replies prepay, query, close;
     struct str sent[CALLS_MAX]; /* bodies of the prepay calls, in the world's arena */
     struct str asked_account[CALLS_MAX];
-    enum err build_result; /* of prepay_build */
-    bool fact_ours;        /* what the fake states in facts made by paid() */
-    struct number pay_no;  /* what the next facts are about; none: nothing stated */
+    enum err build_result;            /* of prepay_build */
+    void (*at_build)(struct core *w); /* between looking and storing; once */
+    bool fact_ours;                   /* what the fake states in facts made by paid() */
+    struct number pay_no;             /* what the next facts are about; none: nothing stated */
     int keys_wanted;
 };
 
@@ -58,6 +59,10 @@ static inline enum err fake_build(const struct account *account, const struct pr
                                   struct arena *a, struct channel_request *ret,
                                   struct err_info *info)
 {
+    void (*race)(struct core * w) = fake_core(account)->at_build;
+    fake_core(account)->at_build = NULL;
+    if (race)
+        race(fake_core(account));
     if (fake_core(account)->build_result)
         return err_field(info, fake_core(account)->build_result, "payer", "not for this channel");
     ret->endpoint = STR("/fake/pay");

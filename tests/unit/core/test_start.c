@@ -611,6 +611,78 @@ static void cancelled_while_prepaying(void **state)
     core_check(&w);
 }
 
+/* ---- between looking and storing ---- */
+
+static struct number raced_pay, raced_order;
+
+static void race_pays(struct core *w)
+{
+    core_paid(w, raced_pay, 8800, "T1");
+}
+
+static void race_quarantines(struct core *w)
+{
+    core_paid(w, raced_pay, 1, "T1");
+}
+
+static void race_cancels(struct core *w)
+{
+    struct order o;
+    bool closing;
+    struct refusal r = { 0 };
+    assert_int_equal(order_cancel(&w->c, &w->act, raced_order, STR(""), &o, &closing, &r), CODE_OK);
+}
+
+static void race_starts(struct core *w)
+{
+    raced_pay = core_pay(w, raced_order).no;
+}
+
+static void race_expires(struct core *w)
+{
+    core_advance(w, 600000);
+}
+
+static void what_changes_after_the_look(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        void (*race)(struct core *w);
+        enum code code;
+        int attempts;
+    } rows[] = {
+        { "an old attempt is paid", race_pays, CODE_ORDER_ALREADY_PAID, 1 },
+        { "wrong money for an old attempt", race_quarantines, CODE_ORDER_NOT_PAYABLE, 1 },
+        { "it is cancelled", race_cancels, CODE_ORDER_NOT_PAYABLE, 1 },
+        { "it expires", race_expires, CODE_ORDER_EXPIRING, 1 },
+        { "another request was quicker", race_starts, CODE_OK, 2 },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct core w;
+        core_open(&w);
+        struct order_new o = order_input("o1", 8800);
+        o.expire_in_ms = 600000;
+        raced_order = core_order_of(&w, &o).no;
+        raced_pay = core_pay(&w, raced_order).no;
+        core_state(&w, raced_pay, fact_of(&w, FACT_PAY_FAILED, 0, NULL));
+        core_ended(&w, raced_order);
+        w.at_build = rows[i].race;
+        struct payment_new n = payment_input(raced_order);
+        struct started s = core_start(&w, &n);
+        check_row(s.code == rows[i].code, rows[i].what);
+        check_row(ASK(&w.world, "SELECT count(*) FROM payment_order") == rows[i].attempts,
+                  rows[i].what);
+        if (!s.code) { /* the twin's attempt, as it is */
+            check_row(s.p.no.id == raced_pay.id && s.how == PAYMENT_SAME, rows[i].what);
+            check_row(w.prepay.calls == 2, rows[i].what);
+        }
+        if (rows[i].race == race_pays) /* the settling stays */
+            check_row(order_status_of(&w, raced_order) == ORDER_PAID, rows[i].what);
+        core_check(&w);
+    }
+}
+
 /* ---- whose order, which order ---- */
 
 static void what_is_refused(void **state)
@@ -727,6 +799,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(died_on_the_wire),
         cmocka_unit_test(the_callback_overtakes_the_answer),
         cmocka_unit_test(cancelled_while_prepaying),
+        cmocka_unit_test(what_changes_after_the_look),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(an_order_made_on_the_way),
         cmocka_unit_test(quarantine_stops_new_attempts),
