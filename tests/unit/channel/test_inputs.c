@@ -164,7 +164,8 @@ static void known_answers(void **state)
     account_unref(own);
 
     const struct json *kat, *transaction;
-    struct str key, nonce, aad, text, cipher, plain, word;
+    struct str key = STR_NONE, nonce = STR_NONE, aad = STR_NONE, text = STR_NONE;
+    struct str cipher, plain, word;
     struct fact fact;
     assert_int_equal(json_parse(arena, slurp("02-KAT-aes256gcm-transaction.json"), &kat, NULL),
                      ERR_OK);
