@@ -209,41 +209,6 @@ static void callback_answer(struct http_request *req, void *arg)
     answer_notice(job, job->outcome == STORE_COMMITTED ? job->answer_when_stored : ANSWER_LATER);
 }
 
-/* ---- the planted bug: answering before the commit; it must be found by the tests that pull the
- * plug ---- */
-
-static void mutated_done(struct store_job *store_job, enum store_outcome outcome,
-                         const struct err_info *info)
-{
-    struct callback_job *job = container_of(store_job, struct callback_job, store);
-    (void)outcome;
-    (void)info;
-    account_unref(job->in.account);
-    arena_free(job->arena);
-}
-
-static bool mutated_answer_first(struct callback_job *job)
-{
-    if (!mutation_on(MUTATION_ANSWER_BEFORE_COMMIT))
-        return false;
-    struct arena *a = arena_new(16384); /* outlives the request */
-    struct callback_job *copy =
-        callback_job_new(a, job->req, account_ref(job->in.account), job->svc);
-    struct notice_input input = { .body = str_dup(a, job->in.body),
-                                  .headers = http_headers(job->req) };
-
-    copy->in.body = input.body;
-    copy->in.headers_text = str_dup(a, job->in.headers_text);
-    copy->in.trace_id = str_dup(a, job->in.trace_id);
-    copy->in.account->info->driver->read_notice(copy->in.account, http_env(job->req), &input, a,
-                                                &copy->in.notice, &copy->info);
-    callback_prepare(&copy->in, a);
-    prepare_store(copy, "callback", callback_rule, mutated_done);
-    answer_notice(job, ANSWER_OK);
-    store_submit(job->svc->centre->store, &copy->store); /* in the place that `job` reserved */
-    return true;
-}
-
 /* ---- the way in ---- */
 
 static void reject(struct callback_job *job, const char *detail)
@@ -316,8 +281,6 @@ static void notify_handle(struct http_request *req, void *service)
         answer_notice(job, ANSWER_LATER); /* 5xx: the channel keeps it for us */
         return;
     }
-    if (mutated_answer_first(job))
-        return;
     http_suspend(req);
     store_submit(c->store, &job->store);
     kill_point("callback.submitted"); /* nothing of the request may be touched here */

@@ -189,6 +189,10 @@ static void commit(struct store *s, struct batch *b, struct slot **set, size_t n
 {
     struct err_info info = { 0 };
     int64_t start = env_mono_us(s->env);
+    if (mutation_on(MUTATION_ANSWER_BEFORE_COMMIT)) { /* the planted bug: told, then made durable */
+        tell_committed(s, b, set, n);
+        n = 0;
+    }
     kill_point("store.commit");
     enum err e = s->driver->commit(s->writer, &info);
     if (!e) {
