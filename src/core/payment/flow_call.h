@@ -4,6 +4,28 @@
  * A `struct call` is set up by call_begin, used for one or more calls about one payment, and ended
  * by call_end. After each call `payment` is the row as it was left (its texts in `arena`), `from`
  * the status before, and the move has been logged. */
+/* clang-format off */
+/* Where a test may end the process (kill_point), and what goes on with the work afterwards:
+ *
+ *   prepay.planned    nothing is stored                            the client asks again
+ *   prepay.stored     attempt and request stored, the lease ours   lease over: POST again sends the same bytes; the ladder asks
+ *   prepay.leased     the same, on another try                     (the lost call counts as one unknown)
+ *   prepay.answered   the channel answered, nobody wrote it        likewise
+ *   prepay.taken      all is durable                               the client asks again and gets it
+ *   query.answered    nothing was written                          the next rung, written before the call
+ *   query.taken       all is durable
+ *   switch.requested  the old attempt's close is requested         the close job
+ *   close.requested   a close is requested                         the close job
+ *   close.leased      the lease is ours, nothing was asked         lease over: the close job
+ *   close.answered    the channel closed it, nobody wrote it       the close job: its query says so
+ *   close.taken       CLOSED is durable, the lease not given back  it runs out
+ *   close.released    all is durable
+ *   cancel.requested  cancel and closes are requested              the order job, a minute later
+ *   cancel.closed     the attempts are closed, the order is not    the order job
+ *   due.taken         the next due row stands, nothing was asked   the next rung
+ *
+ * Every rule also has a kill point of its own name, and the store some around each commit. */
+/* clang-format on */
 #ifndef FENPAY_FLOW_CALL_H
 #define FENPAY_FLOW_CALL_H
 

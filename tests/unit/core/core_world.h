@@ -223,12 +223,9 @@ static inline void core_lose_answers(struct core *w)
     assert_ok(store_open(&o, &w->world.store, &info));
 }
 
-static inline void core_open(struct core *w)
+/* The centre over an open world. */
+static inline void core_centre(struct core *w)
 {
-    memset(w, 0, sizeof *w);
-    world_open(&w->world, false);
-    if (core_lost_answers)
-        core_lose_answers(w);
     w->fact_ours = true;
     w->c = (struct centre) {
         .env = w->world.env,
@@ -247,6 +244,15 @@ static inline void core_open(struct core *w)
         .arena = w->world.arena,
     };
     core_account(w, &fake_wechat, "main");
+}
+
+static inline void core_open(struct core *w)
+{
+    memset(w, 0, sizeof *w);
+    world_open(&w->world, false);
+    if (core_lost_answers)
+        core_lose_answers(w);
+    core_centre(w);
 }
 
 static inline void core_close(struct core *w)
