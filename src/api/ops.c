@@ -49,7 +49,7 @@ static void check_keys(struct api_service *s, struct arena *a, struct json_out *
         const struct channel_driver *driver = account->info->driver;
         size_t n = driver->keys_notes ? driver->keys_notes(account, a, notes, NOTES_MAX) : 0;
         for (size_t k = 0; k < n && !account->config.retired; k++) {
-            if (notes[k].not_after_ms && notes[k].not_after_ms <= now_ms)
+            if (notes[k].not_after_ms && notes[k].not_after_ms <= now_ms && !notes[k].replaced)
                 json_str(out, str_printf(a, "account " STR_FMT ": " STR_FMT " has expired",
                                          STR_ARG(account->config.name), STR_ARG(notes[k].what)));
         }

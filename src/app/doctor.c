@@ -40,10 +40,11 @@ static void check_keys(struct findings *f, struct account *account, int64_t now_
             str_printf(f->arena, STR_FMT ": no key to verify callbacks with",
                        STR_ARG(account->config.name)));
     for (size_t i = 0; i < n; i++) {
-        if (!notes[i].not_after_ms) {
+        if (!notes[i].not_after_ms || notes[i].replaced) {
             say(f, FINE, "keys",
-                str_printf(f->arena, STR_FMT ": " STR_FMT, STR_ARG(account->config.name),
-                           STR_ARG(notes[i].what)));
+                str_printf(f->arena, STR_FMT ": " STR_FMT "%s", STR_ARG(account->config.name),
+                           STR_ARG(notes[i].what),
+                           notes[i].replaced ? ", replaced by one that lasts longer" : ""));
             continue;
         }
         int64_t days = (notes[i].not_after_ms - now_ms) / 86400000;

@@ -10,6 +10,7 @@
 #include "app/gauges.h"
 #include "base/metrics.h"
 #include "consumer/consumer.h"
+#include "core/channel_key/channel_key.h"
 
 static enum err open_settings(struct runtime *r, const struct runtime_options *o,
                               struct err_info *info)
@@ -90,6 +91,10 @@ static enum err open_accounts(struct runtime *r, const struct settings *s, struc
         enum err e = account_open(&configs[i], s->notify.public_url, r->env, &account, info);
         if (e)
             return e;
+        if ((e = channel_keys_load(r->store, r->env, &account, info))) {
+            account_unref(account);
+            return e;
+        }
         registry_put(into, account);
     }
     return ERR_OK;

@@ -225,6 +225,21 @@ struct channel_info {
 struct key_note {         /* for doctor, metrics and alarms */
     struct str what;      /* "platform certificate 5157F09E…" */
     int64_t not_after_ms; /* 0: does not expire */
+    bool replaced;        /* another key that lasts longer does the same: its end harms nobody */
+};
+
+/* A key learnt at run time, as it is stored so that a restart has the last good set. */
+struct learnt_key {
+    struct str serial;
+    struct str origin; /* whose it is, an opaque word of the adapter's: accounts get renamed, names
+                          get used again */
+    struct str pem;
+    int64_t not_before_ms, not_after_ms;
+};
+#define LEARNT_KEYS_MAX 16
+struct learnt_keys {
+    struct learnt_key items[LEARNT_KEYS_MAX];
+    size_t count;
 };
 
 struct channel_driver {
@@ -271,11 +286,17 @@ struct channel_driver {
     /* Is a PAID fact for exactly this payment's amount? Pure. Required. */
     bool (*paid_equal)(const struct account *account, const struct fact *fact, struct money amount);
 
-    /* CHANNEL_REFRESHES_KEYS: fetches current keys and makes a new snapshot with them (old good
-     * ones kept). ERR_OK with *ret NULL: nothing new. Learnt keys are handed to `keep` so that they
-     * can be stored. */
+    /* CHANNEL_REFRESHES_KEYS: fetches the current keys, believed as far as the channel's rules go;
+     * none when the configuration does not want them fetched. Whether they are new is keys_add's
+     * question. Texts in the arena of the call. */
     enum err (*refresh_keys)(struct account *account, const struct channel_ctx *ctx,
-                             struct account **ret, struct err_info *info);
+                             struct learnt_keys *ret, struct err_info *info);
+    /* CHANNEL_REFRESHES_KEYS: a new snapshot with those of the keys, fetched or stored, that are
+     * this account's and that it does not hold yet; what it holds is kept. ERR_OK with *ret NULL:
+     * none. Whatever does not fit (another account's, no certificate, another serial than it says)
+     * is left out and counted in *ret_refused. */
+    enum err (*keys_add)(struct account *account, const struct learnt_keys *keys,
+                         struct account **ret, size_t *ret_refused, struct err_info *info);
     /* Bills (T+1): CHANNEL_HAS_BILLS. */
     enum err (*bill_download)(struct account *account, const struct channel_ctx *ctx, int yyyymmdd,
                               int fd, struct err_info *info);

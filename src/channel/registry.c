@@ -130,6 +130,20 @@ void registry_put(struct registry *r, struct account *account)
     account_unref(old);
 }
 
+bool registry_swap(struct registry *r, const struct account *old, struct account *fresh)
+{
+    struct account *replaced = NULL;
+    pthread_mutex_lock(&r->lock);
+    struct entry *entry = find(r, old->config.name);
+    if (entry && entry->account == old) {
+        replaced = entry->account;
+        entry->account = fresh;
+    }
+    pthread_mutex_unlock(&r->lock);
+    account_unref(replaced);
+    return replaced != NULL;
+}
+
 struct account *registry_ref(struct registry *r, struct str name)
 {
     pthread_mutex_lock(&r->lock);

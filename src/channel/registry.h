@@ -26,6 +26,9 @@ enum err account_renew(const struct account *old, void *keys, struct account **r
 
 /* Adds, or replaces the account of that name. Takes the reference. */
 void registry_put(struct registry *r, struct account *account);
+/* Puts `fresh` (and takes its reference) where `old` stands. False, and nothing happened: `old` was
+ * replaced meanwhile, a reload must not be undone by what was begun before it. */
+bool registry_swap(struct registry *r, const struct account *old, struct account *fresh);
 struct account *registry_ref(struct registry *r, struct str name); /* NULL: no such account */
 /* The i-th account in order of configuration, referenced; NULL past the end. */
 struct account *registry_at(struct registry *r, size_t i);

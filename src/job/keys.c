@@ -1,32 +1,88 @@
-/* keys.c -- every hour: fetches fresh keys where a channel has them, and looks how long those we
- * hold will last. At 30, 7 and 1 days before the end an incident is opened, one for each. */
+/* keys.c -- every hour: fetches fresh keys where a channel has them, keeps them for the next start,
+ * and looks how long those we hold will last. At 30, 7 and 1 days before the end an incident is
+ * opened, one for each; not for a key whose successor is there already. */
 #include "base/log.h"
 #include "base/metrics.h"
+#include "core/channel_key/channel_key.h"
 #include "job/jobs.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define DAY_MS    (24LL * 60 * 60 * 1000)
 #define NOTES_MAX 32
+#define SWAPS_MAX 8 /* lost against as many reloads in a row */
 
+/* Into whatever snapshot is current: a reload may have made another while the call was out. */
+static enum err adopt(struct job_context *ctx, struct str name, const struct learnt_keys *learnt,
+                      struct err_info *info)
+{
+    struct registry *registry = ctx->centre->registry;
+
+    for (int i = 0; i < SWAPS_MAX; i++) {
+        struct account *now = registry_ref(registry, name), *fresh = NULL;
+        size_t refused = 0;
+        assert(now); /* accounts come and are replaced, they never go */
+        enum err e = now->info->driver->keys_add(now, learnt, &fresh, &refused, info);
+        bool in_place = !e && fresh && registry_swap(registry, now, fresh);
+
+        account_unref(now);
+        if (e || !fresh)
+            return e;
+        if (in_place) {
+            LOG(ctx->centre->env->log, LOG_INFO, "job.keys_refreshed", log_str("account", name));
+            return ERR_OK;
+        }
+        account_unref(fresh);
+    }
+    return err_set(info, ERR_BUSY, "the account keeps being reloaded");
+}
+
+struct keep {
+    struct str account;
+    const struct learnt_keys *learnt;
+};
+
+static enum err keep_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    const struct keep *k = arg;
+    return channel_keys_keep(tx, k->account, k->learnt, info);
+}
+
+static enum err keep(struct job_context *ctx, struct str name, const struct learnt_keys *learnt,
+                     struct err_info *info)
+{
+    struct keep k = { name, learnt };
+    struct store_job job;
+    store_job_init(&job, ctx->centre->env, ctx->centre->mint, 0);
+    job.name = "keys.keep";
+    job.class = STORE_BACKGROUND;
+    job.rule = keep_rule;
+    job.arg = &k;
+    return store_run(ctx->centre->store, &job, info) == STORE_COMMITTED ? ERR_OK : ERR_BUSY;
+}
+
+/* What a store in trouble cannot keep verifies all the same, and is kept at the next refresh. */
 enum err keys_refresh(struct job_context *ctx, struct account *account, struct err_info *info)
 {
     if (!(account->info->capabilities & CHANNEL_REFRESHES_KEYS))
         return ERR_OK;
     ARENA_AUTO a = arena_new(16384);
-    struct account *fresh = NULL;
+    struct learnt_keys learnt = { .count = 0 };
     struct channel_ctx channel = { .env = ctx->centre->env,
                                    .transport = ctx->centre->transport,
                                    .arena = a,
                                    .trace_id = STR("job:keys") };
-    enum err e = account->info->driver->refresh_keys(account, &channel, &fresh, info);
+    enum err e = account->info->driver->refresh_keys(account, &channel, &learnt, info);
 
-    if (!e && fresh) {
-        LOG(ctx->centre->env->log, LOG_INFO, "job.keys_refreshed",
-            log_str("account", account->config.name));
-        registry_put(ctx->centre->registry, fresh);
-    }
-    return e;
+    if (e || learnt.count == 0)
+        return e;
+    struct err_info store_info = { .err = ERR_OK };
+    e = adopt(ctx, account->config.name, &learnt, info);
+    enum err kept = keep(ctx, account->config.name, &learnt, &store_info);
+    return e      ? e
+           : kept ? err_set(info, kept, "fetched keys are not stored: %s", store_info.text)
+                  : ERR_OK;
 }
 
 static enum err expiry_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -50,7 +106,7 @@ static enum err look_at(struct job_context *ctx, const struct account *account,
 
     metric_set(metrics_get(env->metrics, "fenpay_key_days_left", key.p), days);
     int passed = threshold(days);
-    if (!passed)
+    if (!passed || note->replaced)
         return ERR_OK;
 
     struct incident incident = {

@@ -129,13 +129,34 @@ static void fake_query(struct account *account, const struct channel_ctx *ctx, s
 }
 
 static enum err fake_refresh_keys(struct account *account, const struct channel_ctx *ctx,
-                                  struct account **ret, struct err_info *info)
+                                  struct learnt_keys *ret, struct err_info *info)
 {
     (void)account;
     (void)ctx;
     (void)info;
     fake_channel.refreshes++;
+    ret->count = 0;
+    if (fake_channel.learnt.serial.n)
+        ret->items[ret->count++] = fake_channel.learnt;
+    return ERR_OK;
+}
+
+/* Holds at most one key: its serial's text in `keys`. */
+static enum err fake_keys_add(struct account *account, const struct learnt_keys *keys,
+                              struct account **ret, size_t *ret_refused, struct err_info *info)
+{
+    (void)info;
     *ret = NULL;
+    *ret_refused = 0;
+    for (size_t i = 0; i < keys->count; i++) {
+        if (!str_eq(keys->items[i].origin, STR("fake")))
+            ++*ret_refused;
+        else if (!account->keys || !str_eq(str_of(account->keys), keys->items[i].serial)) {
+            assert_ok(account_renew(account, NULL, ret));
+            (*ret)->keys = (void *)(uintptr_t)str_cstr((*ret)->arena, keys->items[i].serial);
+            return ERR_OK;
+        }
+    }
     return ERR_OK;
 }
 
@@ -148,6 +169,7 @@ static const struct channel_driver fake_driver = {
     .answer_notice = fake_answer_notice,
     .paid_equal = fake_paid_equal,
     .refresh_keys = fake_refresh_keys,
+    .keys_add = fake_keys_add,
 };
 
 static const struct method_info fake_methods[] = { { METHOD_NATIVE, "native", false, false,
@@ -189,6 +211,7 @@ void flow_world_open(struct flow_world *f, bool threads)
     fake_channel.query_outcome = CHANNEL_UNKNOWN;
     fake_channel.query_fact_count = 0;
     fake_channel.key_not_after_ms = 0;
+    fake_channel.learnt = (struct learnt_key) { .not_after_ms = 0 };
     world_open(&f->w, threads);
     f->c = (struct centre) { .env = f->w.env,
                              .store = f->w.store,

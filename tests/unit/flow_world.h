@@ -24,6 +24,7 @@ struct fake_channel {
     struct fact query_facts[2];
     size_t query_fact_count;
     int64_t key_not_after_ms;
+    struct learnt_key learnt; /* what a refresh brings; no serial: nothing */
 };
 extern struct fake_channel fake_channel;
 

@@ -231,7 +231,7 @@ static void add_key(struct wechat_keys *keys, const struct wechat_key *key)
 }
 
 struct wechat_keys *wechat_keys_with(const struct wechat_keys *old, const struct wechat_key more[],
-                                     size_t n, int64_t now_ms)
+                                     size_t n)
 {
     struct wechat_keys *keys = new_set(old->count + n);
     keys->merchant = rsa_ref(old->merchant);
@@ -240,10 +240,8 @@ struct wechat_keys *wechat_keys_with(const struct wechat_keys *old, const struct
     keys->apiv3_count = old->apiv3_count;
     for (size_t i = 0; i < old->apiv3_count; i++)
         keys->apiv3[i] = str_dup(keys->arena, old->apiv3[i]);
-    for (size_t i = 0; i < old->count; i++) {
-        if (!is_expired(&old->table[i], now_ms))
-            add_key(keys, &old->table[i]);
-    }
+    for (size_t i = 0; i < old->count; i++)
+        add_key(keys, &old->table[i]);
     for (size_t i = 0; i < n; i++)
         add_key(keys, &more[i]);
     return keys;
@@ -276,20 +274,32 @@ const struct wechat_key *wechat_key_preferred(const struct wechat_keys *keys, in
     return best;
 }
 
+/* A certificate beside one that lasts longer, or beside the public key, has a successor. */
+static bool is_replaced(const struct wechat_keys *keys, const struct wechat_key *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        const struct wechat_key *other = &keys->table[i];
+        if (other->not_after_ms == 0 || other->not_after_ms > key->not_after_ms)
+            return key->not_after_ms != 0;
+    }
+    return false;
+}
+
 size_t wechat_keys_notes(const struct account *account, struct arena *a, struct key_note ret[],
                          size_t max)
 {
     const struct wechat_keys *keys = wechat_keys_of(account);
     size_t n = 0;
     if (keys->merchant_not_after_ms && n < max)
-        ret[n++] = (struct key_note) { str_printf(a, "merchant certificate " STR_FMT,
-                                                  STR_ARG(keys->merchant_serial)),
-                                       keys->merchant_not_after_ms };
+        ret[n++] = (struct key_note) { .what = str_printf(a, "merchant certificate " STR_FMT,
+                                                          STR_ARG(keys->merchant_serial)),
+                                       .not_after_ms = keys->merchant_not_after_ms };
     for (size_t i = 0; i < keys->count && n < max; i++) {
         const struct wechat_key *key = &keys->table[i];
         const char *kind = key->certificate ? "platform certificate" : "WeChat Pay public key";
-        ret[n++] = (struct key_note) { str_printf(a, "%s " STR_FMT, kind, STR_ARG(key->id)),
-                                       key->not_after_ms };
+        ret[n++] = (struct key_note) { .what = str_printf(a, "%s " STR_FMT, kind, STR_ARG(key->id)),
+                                       .not_after_ms = key->not_after_ms,
+                                       .replaced = is_replaced(keys, key) };
     }
     return n;
 }

@@ -30,6 +30,7 @@ static const struct channel_driver driver = {
     .answer_notice = wechat_answer_notice,
     .paid_equal = paid_equal,
     .refresh_keys = wechat_refresh_keys,
+    .keys_add = wechat_keys_add,
 };
 
 const struct channel_info wechat_info = {

@@ -41,9 +41,10 @@ void wechat_keys_close(struct account *account);
 void wechat_keys_free(struct wechat_keys *keys);
 size_t wechat_keys_notes(const struct account *account, struct arena *a, struct key_note ret[],
                          size_t max);
-/* A new set: what of the old one is not expired, and the `n` more (their keys referenced anew). */
+/* A new set: the old one and the `n` more (their keys referenced anew). Expired ones stay, they
+ * verify what was signed in their time. */
 struct wechat_keys *wechat_keys_with(const struct wechat_keys *old, const struct wechat_key more[],
-                                     size_t n, int64_t now_ms);
+                                     size_t n);
 const struct wechat_key *wechat_key_find(const struct wechat_key table[], size_t n,
                                          struct str serial);
 /* The one whose id goes into our Wechatpay-Serial: a public key, else the certificate valid now
@@ -60,13 +61,15 @@ static inline const struct wechat_keys *wechat_keys_of(const struct account *acc
 
 /* ---- certificates.c ---- */
 
-/* The certificates of a GET /v3/certificates answer that decrypt; others are skipped. ERR_DENIED:
- * none did. */
+/* The certificates of a GET /v3/certificates answer that decrypt, and the PEM text of each; others
+ * are skipped. ERR_DENIED: none did. */
 enum err wechat_certificates_read(const struct wechat_keys *keys, const struct json *answer,
-                                  struct arena *a, struct wechat_key ret[], size_t max,
-                                  size_t *ret_n, struct err_info *info);
+                                  struct arena *a, struct wechat_key ret[], struct str ret_pem[],
+                                  size_t max, size_t *ret_n, struct err_info *info);
 enum err wechat_refresh_keys(struct account *account, const struct channel_ctx *ctx,
-                             struct account **ret, struct err_info *info);
+                             struct learnt_keys *ret, struct err_info *info);
+enum err wechat_keys_add(struct account *account, const struct learnt_keys *keys,
+                         struct account **ret, size_t *ret_refused, struct err_info *info);
 
 /* ---- sign.c ---- */
 

@@ -60,6 +60,7 @@ CREATE TABLE audit_log (
 CREATE TABLE channel_key (
     account     {text(64)} NOT NULL,
     serial      {text(64)} NOT NULL,
+    origin      {text(64)} NOT NULL,             -- the adapter's word for the contract it was learnt under
     pem         {blob} NOT NULL,
     not_before  {ms} NOT NULL,
     not_after   {ms} NOT NULL,

@@ -188,11 +188,13 @@ static void certificates_response(struct vector *c)
         STR_ARG(text(c, "nonce")), STR_ARG(text(c, "aad")), STR_ARG(text(c, "ciphertext")));
     const struct json *json;
     struct wechat_key key;
+    struct str pem;
     size_t n;
     assert_int_equal(json_parse(c->a, answer, &json, NULL), ERR_OK);
-    assert_int_equal(wechat_certificates_read(c->account->keys, json, c->a, &key, 1, &n, NULL),
-                     ERR_OK);
+    assert_int_equal(
+        wechat_certificates_read(c->account->keys, json, c->a, &key, &pem, 1, &n, NULL), ERR_OK);
     assert_true(str_eq(key.id, text(c, "serial")));
+    assert_true(str_starts(pem, STR("-----BEGIN CERTIFICATE-----")));
     rsa_unref(key.key);
 }
 
