@@ -1,7 +1,13 @@
-/* call.c -- the names of what stands in channel_call. */
+/* call.c -- the names of what stands in channel_call, and what people are told of a call. */
 #include "core/call/call.h"
 
+#include "base/log.h"
+#include "base/metrics.h"
+
 #include <assert.h>
+#include <stdio.h>
+
+#define LABEL_MAX 160
 
 static_assert(CALL_PREPAY == 1 && CALL_QUERY == 2 && CALL_CLOSE == 3 && CALL_REFUND == 4 &&
                   CALL_QUERY_REFUND == 5,
@@ -59,4 +65,35 @@ const char *channel_class_name(enum channel_class class)
         return "person";
     }
     return "";
+}
+
+void call_tell(struct env *env, enum call_kind kind, struct number subject, struct str account,
+               const struct channel_answer *answer, struct str trace_id)
+{
+    struct number_text no = number_text(subject);
+    bool alarm = answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_ACCOUNT;
+    char labels[LABEL_MAX];
+
+    snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(account), call_kind_name(kind),
+             channel_outcome_name(answer->outcome));
+    metric_add(metrics_get(env->metrics, "fenpay_channel_calls_total", labels), 1);
+    snprintf(labels, sizeof labels, STR_FMT ",%s", STR_ARG(account), call_kind_name(kind));
+    metric_observe_us(metrics_get(env->metrics, "fenpay_channel_call_seconds", labels),
+                      answer->took_us);
+    if (answer->outcome != CHANNEL_DONE) {
+        snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(account), call_kind_name(kind),
+                 answer->outcome == CHANNEL_UNKNOWN ? "unknown"
+                                                    : channel_class_name(answer->class));
+        metric_add(metrics_get(env->metrics, "fenpay_channel_failures_total", labels), 1);
+    }
+    LOG(env->log,
+        alarm                             ? LOG_ERROR
+        : answer->outcome == CHANNEL_DONE ? LOG_DEBUG
+                                          : LOG_WARN,
+        alarm ? "channel.account_broken" : "channel.call", log_cstr("call", call_kind_name(kind)),
+        log_cstr("subject", no.s), log_str("account", account),
+        log_cstr("outcome", channel_outcome_name(answer->outcome)),
+        log_cstr("class", channel_class_name(answer->class)), log_str("code", answer->code),
+        log_str("message", answer->message), log_int("took_us", answer->took_us),
+        log_str("trace_id", trace_id));
 }

@@ -17,10 +17,15 @@ enum call_kind {
     CALL_QUERY_REFUND = 5
 };
 
-/* ERR_EXISTS: this very call was taken in before (the rule runs a second time). */
+/* `subject`: the payment asked about; the callback, when it names no payment of ours.
+ * ERR_EXISTS: this very call was taken in before (the rule runs a second time). */
 enum err call_insert(struct tx *tx, int64_t id, enum call_kind kind, struct number subject,
                      struct str account, const struct channel_answer *answer, struct str trace_id,
                      struct err_info *info);
+
+/* After the commit: counters and one line, for people. */
+void call_tell(struct env *env, enum call_kind kind, struct number subject, struct str account,
+               const struct channel_answer *answer, struct str trace_id);
 
 struct call_row {
     int64_t id, create_ms, took_us;

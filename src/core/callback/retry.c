@@ -5,6 +5,7 @@
  * of now. A number that no payment has is asked for at the channel: paid there, it is somebody's
  * money without a payment of ours, incident ORPHAN_PAYMENT, and the row rests. */
 #include "core/callback/apply.h"
+#include "core/call/call.h"
 #include "core/callback/callback_sql.h"
 #include "core/incident/incident.h"
 
@@ -25,6 +26,8 @@ struct again {
     struct applied applied;
     struct fact unknown; /* a copy of applied.unknown */
     bool has_unknown;
+    struct channel_answer asked; /* what the channel said of it */
+    bool is_orphan;
     struct fact orphan;
 };
 
@@ -174,9 +177,8 @@ static enum err failed_rule(struct tx *tx, void *arg, struct err_info *info)
     return e || g->gone ? e : conclude(tx, g, &row, HANDLE_FAILED, g->unreadable, info);
 }
 
-static enum err orphan_rule(struct tx *tx, void *arg, struct err_info *info)
+static enum err orphan(struct tx *tx, const struct again *g, struct err_info *info)
 {
-    struct again *g = arg;
     struct callback_stored row;
     enum err e = callback_sql_load(tx, g->id, &row, info);
     if (e || row.row.result != HANDLE_FAILED)
@@ -202,6 +204,18 @@ static enum err orphan_rule(struct tx *tx, void *arg, struct err_info *info)
     return e ? e : incident_open(tx, &incident, NULL, info);
 }
 
+/* The call's row first: found there, the answer was taken in already. */
+static enum err asked_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    const struct again *g = arg;
+    enum err e = call_insert(tx, tx_new_id(tx), CALL_QUERY, g->stored.row.no,
+                             g->in.account->config.name, &g->asked, g->in.trace_id, info);
+
+    if (e == ERR_EXISTS)
+        return ERR_OK;
+    return e || !g->is_orphan ? e : orphan(tx, g, info);
+}
+
 static enum store_outcome run(struct again *g, const char *name, store_rule *rule,
                               struct err_info *info)
 {
@@ -221,18 +235,24 @@ static void ask_channel(struct again *g)
     struct channel_ctx ctx = {
         .env = g->c->env, .transport = g->c->transport, .arena = g->a, .trace_id = g->in.trace_id
     };
-    struct channel_answer answer = { .outcome = CHANNEL_UNKNOWN };
+    struct err_info info = { .err = ERR_OK };
 
-    account->info->driver->query(account, &ctx, g->unknown.pay_no, &answer);
-    for (size_t i = 0; i < answer.fact_count && answer.outcome == CHANNEL_DONE; i++)
-        if (answer.facts[i].kind == FACT_PAID) {
-            g->orphan = answer.facts[i];
-            struct err_info info = { .err = ERR_OK };
-            if (run(g, "callback.orphan", orphan_rule, &info) != STORE_COMMITTED)
-                LOG(g->c->env->log, LOG_WARN, "callback.orphan_failed", log_int("callback", g->id),
-                    log_cstr("error", info.text));
-            return;
+    g->asked = (struct channel_answer) { .outcome = CHANNEL_UNKNOWN };
+    account->info->driver->query(account, &ctx, g->unknown.pay_no, &g->asked);
+    for (size_t i = 0; i < g->asked.fact_count && g->asked.outcome == CHANNEL_DONE; i++)
+        if (g->asked.facts[i].kind == FACT_PAID) {
+            g->orphan = g->asked.facts[i];
+            g->is_orphan = true;
         }
+    if (run(g, "callback.asked", asked_rule, &info) != STORE_COMMITTED) {
+        LOG(g->c->env->log, LOG_WARN, "callback.asked_failed", log_int("callback", g->id),
+            log_cstr("error", info.text));
+        return;
+    }
+    call_tell(g->c->env, CALL_QUERY, g->stored.row.no, account->config.name, &g->asked,
+              g->in.trace_id);
+    if (g->asked.unknown_key && g->c->want_keys)
+        g->c->want_keys(g->c->want_keys_ctx, account);
 }
 
 /* *ret_found false: no such row. */

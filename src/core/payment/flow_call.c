@@ -106,37 +106,8 @@ void payment_log(struct centre *c, const struct payment *p, enum payment_status 
 
 static void tell(struct call *k, enum call_kind kind)
 {
-    const struct channel_answer *answer = &k->answer;
-    struct env *env = k->c->env;
-    struct number_text no = number_text(k->payment.no);
-    bool alarm = answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_ACCOUNT;
-    char labels[LABEL_MAX];
-
-    snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(k->payment.account),
-             call_kind_name(kind), channel_outcome_name(answer->outcome));
-    metric_add(metrics_get(env->metrics, "fenpay_channel_calls_total", labels), 1);
-    snprintf(labels, sizeof labels, STR_FMT ",%s", STR_ARG(k->payment.account),
-             call_kind_name(kind));
-    metric_observe_us(metrics_get(env->metrics, "fenpay_channel_call_seconds", labels),
-                      answer->took_us);
-    if (answer->outcome != CHANNEL_DONE) {
-        snprintf(labels, sizeof labels, STR_FMT ",%s,%s", STR_ARG(k->payment.account),
-                 call_kind_name(kind),
-                 answer->outcome == CHANNEL_UNKNOWN ? "unknown"
-                                                    : channel_class_name(answer->class));
-        metric_add(metrics_get(env->metrics, "fenpay_channel_failures_total", labels), 1);
-    }
-    LOG(env->log,
-        alarm                             ? LOG_ERROR
-        : answer->outcome == CHANNEL_DONE ? LOG_DEBUG
-                                          : LOG_WARN,
-        alarm ? "channel.account_broken" : "channel.call", log_cstr("call", call_kind_name(kind)),
-        log_cstr("pay_no", no.s), log_str("account", k->payment.account),
-        log_cstr("outcome", channel_outcome_name(answer->outcome)),
-        log_cstr("class", channel_class_name(answer->class)), log_str("code", answer->code),
-        log_str("message", answer->message), log_int("took_us", answer->took_us),
-        log_str("trace_id", k->trace_id));
-    if (answer->unknown_key && k->c->want_keys)
+    call_tell(k->c->env, kind, k->payment.no, k->payment.account, &k->answer, k->trace_id);
+    if (k->answer.unknown_key && k->c->want_keys)
         k->c->want_keys(k->c->want_keys_ctx, k->account);
 }
 

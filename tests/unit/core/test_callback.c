@@ -369,11 +369,36 @@ static void money_without_a_payment_is_an_orphan(void **state)
     env_test_advance(&f.w.test, 300000);
     assert_ok(callback_due_turn(&f.c, 10, &done, &info));
     assert_int_equal(ASK(&f.w, "SELECT kind FROM incident"), INCIDENT_ORPHAN_PAYMENT);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM channel_call c JOIN callback_log l ON "
+                               "c.subject_id = l.id WHERE c.kind = 2 AND c.outcome = 0 AND "
+                               "c.account = 'fake' AND c.trace_id = l.trace_id"),
+                     1);
     assert_int_equal(ASK(&f.w, "SELECT count(*) FROM callback_due"), 0);
     env_test_advance(&f.w.test, 3000000);
     assert_ok(callback_due_turn(&f.c, 10, &done, &info));
     assert_int_equal(done, 0);
     assert_int_equal(ASK(&f.w, "SELECT count(*) FROM incident"), 1);
+    flow_world_close(&f);
+}
+
+/* Whatever the channel says, that it was asked stands in a row. */
+static void an_answer_that_says_nothing_is_kept_too(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct number nobody = number_make(NUMBER_PAYMENT, 9, number_first_id(WORLD_NOW_MS));
+    struct err_info info = { .err = ERR_OK };
+    size_t done;
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "PAID", nobody, "T1", 8800));
+    for (int i = 1; i <= 3; i++) {
+        env_test_advance(&f.w.test, 300000);
+        assert_ok(callback_due_turn(&f.c, 10, &done, &info));
+        assert_int_equal(fake_channel.queries, i);
+        assert_int_equal(ASK(&f.w, "SELECT count(*) FROM channel_call WHERE outcome = 2"), i);
+    }
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM incident"), 0);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM callback_due"), 1);
     flow_world_close(&f);
 }
 
@@ -446,6 +471,7 @@ int main(void)
         cmocka_unit_test(undecryptable_without_id),
         cmocka_unit_test(ten_retries_then_stuck),
         cmocka_unit_test(money_without_a_payment_is_an_orphan),
+        cmocka_unit_test(an_answer_that_says_nothing_is_kept_too),
         cmocka_unit_test(by_hand),
         cmocka_unit_test(samples_are_capped),
     };
