@@ -135,6 +135,9 @@ static enum err fake_refresh_keys(struct account *account, const struct channel_
     (void)ctx;
     (void)info;
     fake_channel.refreshes++;
+    if (fake_channel.while_refreshing)
+        registry_put(fake_channel.registry, fake_channel.while_refreshing);
+    fake_channel.while_refreshing = NULL;
     ret->count = 0;
     if (fake_channel.learnt.serial.n)
         ret->items[ret->count++] = fake_channel.learnt;

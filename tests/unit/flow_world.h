@@ -24,7 +24,9 @@ struct fake_channel {
     struct fact query_facts[2];
     size_t query_fact_count;
     int64_t key_not_after_ms;
-    struct learnt_key learnt; /* what a refresh brings; no serial: nothing */
+    struct registry *registry;
+    struct account *while_refreshing; /* put into `registry` while the channel is asked, once */
+    struct learnt_key learnt;         /* what a refresh brings; no serial: nothing */
 };
 extern struct fake_channel fake_channel;
 

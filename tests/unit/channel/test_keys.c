@@ -210,7 +210,7 @@ static void rotation_keeps_the_old_and_adds_the_new(void **state)
     struct account *account = open_downloading((struct cfg_str_list) { &w.platform_cert, 1 }),
                    *renewed, *again;
     struct str certs[] = { w.platform_cert,
-                           make_cert(a, w.merchant, "0BB0", NOW_MS, NOW_MS + 400 * DAY_MS) };
+                           make_cert(a, w.platform, "0BB0", NOW_MS, NOW_MS + 400 * DAY_MS) };
     struct str body = answer_of(a, certs, 2, APIV3);
     assert_int_equal(refresh(a, account, 200, body, SIGN_GOOD, &renewed, NULL), ERR_OK);
     assert_non_null(renewed);
@@ -303,7 +303,7 @@ static void one_bad_entry_spoils_nothing(void **state)
     struct account *account = open_downloading((struct cfg_str_list) { &w.platform_cert, 1 }),
                    *renewed = NULL;
     struct str certs[] = { STR("no certificate"),
-                           make_cert(a, w.merchant, "0BB0", NOW_MS, NOW_MS + DAY_MS) };
+                           make_cert(a, w.platform, "0BB0", NOW_MS, NOW_MS + DAY_MS) };
     assert_int_equal(
         refresh(a, account, 200, answer_of(a, certs, 2, APIV3), SIGN_GOOD, &renewed, NULL), ERR_OK);
     assert_int_equal(wechat_keys_of(renewed)->count, 2);
@@ -347,6 +347,90 @@ static void other_answers(void **state)
     assert_null(renewed);
 }
 
+/* ---- stored ones ---- */
+
+static struct learnt_keys learn(struct arena *a, struct account *account, const struct str certs[],
+                                size_t n)
+{
+    struct scripted s;
+    struct channel_ctx ctx = { .env = &w.env.env, .transport = &s.transport, .arena = a };
+    struct learnt_keys learnt = { .count = 0 };
+    scripted_answer(&s, &w, 200, str_cstr(a, answer_of(a, certs, n, APIV3)), SIGN_GOOD);
+    assert_int_equal(account->info->driver->refresh_keys(account, &ctx, &learnt, NULL), ERR_OK);
+    assert_int_equal(learnt.count, n);
+    return learnt;
+}
+
+/* How many keys the account has after these were added; `refused` of them were left out. */
+static size_t added(struct account *account, const struct learnt_keys *learnt, size_t refused)
+{
+    struct account *ret = NULL;
+    size_t got = 99, count;
+    assert_int_equal(account->info->driver->keys_add(account, learnt, &ret, &got, NULL), ERR_OK);
+    assert_int_equal(got, refused);
+    count = wechat_keys_of(ret ? ret : account)->count;
+    account_unref(ret);
+    return count;
+}
+
+static void stored_ones_are_believed_for_their_own_contract_only(void **state)
+{
+    (void)state;
+    ARENA_AUTO a = arena_new(65536);
+    struct account *account = open_downloading((struct cfg_str_list) { NULL, 0 });
+    struct str old = make_cert(a, w.platform, "0BB0", NOW_MS - 9 * DAY_MS, NOW_MS - DAY_MS);
+    struct str certs[] = { w.platform_cert, old };
+    struct learnt_keys learnt = learn(a, account, certs, 2), broken;
+    assert_str(learnt.items[1].serial, "0BB0");
+    assert_int_equal(learnt.items[1].not_after_ms, NOW_MS - DAY_MS);
+    assert_int_equal(added(account, &learnt, 0), 2); /* the expired one verifies what is stored */
+
+    broken = learnt;
+    broken.items[0].serial = STR("0CC0"); /* not what the certificate says */
+    assert_int_equal(added(account, &broken, 1), 1);
+    broken = learnt;
+    broken.items[0].pem = STR("no certificate");
+    assert_int_equal(added(account, &broken, 1), 1);
+    broken = learnt;
+    broken.items[0].pem = w.merchant_cert; /* anybody who has our key could sign for them */
+    broken.items[0].serial = STR("0C4AEF34B893");
+    assert_int_equal(added(account, &broken, 1), 1);
+    broken.count = 0;
+    assert_int_equal(added(account, &broken, 0), 0);
+    account_unref(account);
+
+    /* The same name stands for another merchant, another address, another environment now. */
+    struct account_config config = world_config(&w);
+    config.wechat.download_certs = true;
+    config.wechat.platform_certs = (struct cfg_str_list) { NULL, 0 };
+    struct account_config others[] = { config, config, config, config };
+    others[0].wechat.mchid = STR("1900000110");
+    others[1].api_url = STR("https://other.test");
+    others[2].environment = ENVIRONMENT_DEV;
+    others[3].amount_max_fen = 5; /* of no weight */
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(account_open(&others[i], STR_NONE, &w.env.env, &account, NULL), ERR_OK);
+        assert_int_equal(added(account, &learnt, i < 3 ? 2 : 0), i < 3 ? 0 : 2);
+        account_unref(account);
+    }
+    assert_int_equal(added(w.account, &learnt, 0), wechat_keys_of(w.account)->count);
+}
+
+static void replaced_ones_end_unnoticed(void **state)
+{
+    (void)state;
+    ARENA_AUTO a = arena_new(65536);
+    struct str certs[] = { make_cert(a, w.platform, "01", NOW_MS - 9 * DAY_MS, NOW_MS - DAY_MS),
+                           make_cert(a, w.platform, "02", NOW_MS - DAY_MS, NOW_MS + 9 * DAY_MS) };
+    struct account *account = open_downloading((struct cfg_str_list) { certs, 2 });
+    struct key_note notes[8];
+    assert_int_equal(wechat_keys_notes(account, a, notes, 8), 3);
+    assert_false(notes[0].replaced); /* the merchant's own */
+    assert_true(notes[1].replaced);
+    assert_false(notes[2].replaced);
+    account_unref(account);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +444,8 @@ int main(void)
         cmocka_unit_test(expired_sets_start_again),
         cmocka_unit_test(one_bad_entry_spoils_nothing),
         cmocka_unit_test(other_answers),
+        cmocka_unit_test(stored_ones_are_believed_for_their_own_contract_only),
+        cmocka_unit_test(replaced_ones_end_unnoticed),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);

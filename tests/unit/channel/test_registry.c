@@ -226,6 +226,28 @@ static void routing(void **state)
     registry_free(r);
 }
 
+/* What was begun before a reload does not undo it. */
+static void a_stale_swap_is_refused(void **state)
+{
+    (void)state;
+    struct registry *r = registry_new();
+    registry_put(r, make("one", ENVIRONMENT_PRODUCTION, NULL));
+    struct account *before = registry_ref(r, STR("one")), *fresh, *now;
+    struct account *reloaded = make("one", ENVIRONMENT_PRODUCTION, "jsapi");
+    registry_put(r, reloaded);
+    fresh = make("one", ENVIRONMENT_PRODUCTION, NULL);
+    assert_false(registry_swap(r, before, fresh));
+    now = registry_ref(r, STR("one"));
+    assert_ptr_equal(now, reloaded);
+    assert_true(registry_swap(r, now, fresh));
+    account_unref(now);
+    account_unref(before);
+    now = registry_ref(r, STR("one"));
+    assert_ptr_equal(now, fresh);
+    account_unref(now);
+    registry_free(r);
+}
+
 static void *reader(void *arg)
 {
     for (int i = 0; i < 2000; i++) {
@@ -245,8 +267,17 @@ static void swaps_under_readers(void **state)
     pthread_t threads[2];
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reader, r), 0);
-    for (int i = 0; i < 20; i++)
-        registry_put(r, make("one", ENVIRONMENT_PRODUCTION, NULL));
+    for (int i = 0; i < 20; i++) {
+        struct account *fresh = make("one", ENVIRONMENT_PRODUCTION, NULL);
+        struct account *now = registry_ref(r, STR("one"));
+        if (i % 2)
+            registry_put(r, fresh);
+        else {
+            fresh->generation = now->generation + 1;
+            assert_true(registry_swap(r, now, fresh));
+        }
+        account_unref(now);
+    }
     for (size_t i = 0; i < 2; i++) {
         void *wrong;
         pthread_join(threads[i], &wrong);
@@ -300,6 +331,7 @@ int main(void)
         cmocka_unit_test(notify_addresses),
         cmocka_unit_test(other_settings),
         cmocka_unit_test(routing),
+        cmocka_unit_test(a_stale_swap_is_refused),
         cmocka_unit_test(swaps_under_readers),
         cmocka_unit_test(settings_file),
     };

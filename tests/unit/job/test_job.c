@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "bus/bus.h"
 #include "consumer/consumer.h"
+#include "core/channel_key/channel_key.h"
 #include "core/incident/incident.h"
 #include "job/job.h"
 
@@ -231,6 +232,88 @@ static void keys_that_expire(void **state)
     end(&x);
 }
 
+static struct learnt_key key_named(const char *serial, const char *origin)
+{
+    return (struct learnt_key) { .serial = str_of(serial),
+                                 .origin = str_of(origin),
+                                 .pem = STR("-----BEGIN CERTIFICATE-----"),
+                                 .not_before_ms = WORLD_NOW_MS,
+                                 .not_after_ms = WORLD_NOW_MS + 86400000 };
+}
+
+static const char *held_by(struct fixture *x, const char *name)
+{
+    struct account *account = registry_ref(x->f.c.registry, str_of(name));
+    const char *serial = account->keys ? account->keys : "";
+    account_unref(account);
+    return serial;
+}
+
+/* What a refresh brings is stored under the account's name, and a process that starts later has it;
+ * whether it trusts it is the adapter's judgement. */
+static void learnt_keys_outlive_the_process(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct err_info info = { .err = ERR_OK };
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    struct account *first = registry_ref(x.f.c.registry, STR("fake")); /* of before the refresh */
+    fake_channel.learnt = key_named("AB12", "fake");
+    turn(s);
+    assert_string_equal(held_by(&x, "fake"), "AB12");
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM channel_key WHERE serial = 'AB12'"), 2);
+    env_test_advance(&x.f.w.test, 3600000);
+    turn(s); /* nothing new */
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM channel_key"), 2);
+    assert_int_equal(
+        ASK(&x.f.w, "SELECT count(*) FROM channel_key WHERE update_time <> create_time"), 0);
+
+    struct account *started = account_ref(first), *elsewhere = account_ref(first);
+    assert_ok(channel_keys_load(x.f.w.store, x.f.w.env, &started, &info));
+    assert_true(started != first);
+    assert_string_equal(started->keys, "AB12");
+    account_unref(started);
+
+    /* Rows of an account's name under another contract. */
+    fake_channel.learnt = key_named("AB12", "another merchant");
+    env_test_advance(&x.f.w.test, 3600000);
+    turn(s);
+    assert_int_equal(
+        ASK(&x.f.w, "SELECT count(*) FROM channel_key WHERE origin = 'another merchant'"), 2);
+    assert_ok(channel_keys_load(x.f.w.store, x.f.w.env, &elsewhere, &info));
+    assert_true(elsewhere == first);
+    account_unref(elsewhere);
+    account_unref(first);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+/* A reload while the channel is being asked: the keys land in the new snapshot, not the other way
+ * round. */
+static void a_reload_is_not_undone_by_a_refresh(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    struct account *reloaded;
+    assert_ok(account_renew(x.f.account, NULL, &reloaded));
+    fake_channel.learnt = key_named("AB12", "fake");
+    fake_channel.while_refreshing = reloaded;
+    fake_channel.registry = x.f.c.registry;
+    uint64_t generation = reloaded->generation;
+    turn(s);
+    struct account *now = registry_ref(x.f.c.registry, STR("fake"));
+    assert_string_equal(now->keys, "AB12");
+    assert_int_equal(now->generation, generation + 1); /* made of the reloaded one */
+    account_unref(now);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
 SQL(wrong_winner, "UPDATE order_info SET pay_id = 5");
 SQL(no_evidence, "UPDATE payment_order SET evidence_kind = 0");
 SQL(overdrawn, "UPDATE payment_order SET refunded = paid_amount + 1");
@@ -336,6 +419,8 @@ int main(void)
         cmocka_unit_test(from_callback_to_order_by_turns),
         cmocka_unit_test(keys_on_request_once_a_minute),
         cmocka_unit_test(keys_that_expire),
+        cmocka_unit_test(learnt_keys_outlive_the_process),
+        cmocka_unit_test(a_reload_is_not_undone_by_a_refresh),
         cmocka_unit_test(what_must_be_zero),
         cmocka_unit_test(old_calls_are_let_go),
         cmocka_unit_test(with_threads),
