@@ -18,7 +18,8 @@ int command_config(const struct command *self, int argc, char **argv)
         { "config", OPTION_TEXT, &config, "FILE", "The file to check (default fenpay.yaml)" },
         { "describe", OPTION_FLAG, &describe, "",
           "Print every setting: type, unit, default, meaning" },
-        { "states", OPTION_FLAG, &states, "", "Print what each fact does to a payment" },
+        { "states", OPTION_FLAG, &states, "",
+          "Print what each fact does to a payment, and what moves an order" },
         { "markdown", OPTION_FLAG, &markdown, "", "As a page of the documentation" },
         { 0 },
     };
@@ -30,8 +31,11 @@ int command_config(const struct command *self, int argc, char **argv)
         buf_init(&out, 1 << 20);
         if (describe)
             cfg_describe(settings_table, markdown, &out);
-        if (states)
+        if (states) {
             payment_matrix_print(&out);
+            buf_add_str(&out, STR("\n"));
+            order_matrix_print(&out);
+        }
         fwrite(out.p, 1, out.n, stdout);
         return EXIT_FINE;
     }
