@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "channel/registry.h"
+#include "core/order/order.h"
 #include "core/payment/payment.h"
 
 int command_config(const struct command *self, int argc, char **argv)
