@@ -183,6 +183,7 @@ static void admit(struct loop *l, int fd, const struct sockaddr_storage *from, s
 
 void conn_accept(struct loop *l)
 {
+    l->now_us = env_mono_us(l->server->env); /* the turn may have begun long before the wait */
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         struct sockaddr_storage from;
         socklen_t n = sizeof(from);

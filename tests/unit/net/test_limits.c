@@ -75,16 +75,21 @@ static const struct http_route routes[] = {
     { 0 },
 };
 
-static void start(struct http_server_options o)
+static void start_in(struct env *where, struct http_server_options o)
 {
-    env_init_real(&env, NULL, NULL);
     o.name = "test";
     o.listen = STR("127.0.0.1:0");
     o.routes = routes;
     struct err_info info = { 0 };
-    if (http_server_start(&env, &o, &server, &info))
+    if (http_server_start(where, &o, &server, &info))
         fail_msg("%s", info.text);
     port = http_server_port(server);
+}
+
+static void start(struct http_server_options o)
+{
+    env_init_real(&env, NULL, NULL);
+    start_in(&env, o);
 }
 
 static int stop(void **state)
@@ -230,6 +235,25 @@ static void test_idle(void **state)
     expect_hang_up(fd, 0);
 }
 
+/* A loop that slept for long must count a new connection's time from now, not from before it slept.
+ */
+static void test_new_after_quiet(void **state)
+{
+    (void)state;
+    static struct env_test test;
+    env_init_test(&test, 1800000000000, 1);
+    start_in(&test.env, (struct http_server_options) { .loops = 1 });
+    assert_int_equal(test_status(port, GET("/ok")), 200);
+    env_test_advance(&test, 60 * 1000);
+
+    int fd = test_connect(port);
+    assert_int_equal(test_status(port, GET("/ok")), 200); /* accepted behind it: it has had a turn */
+    test_puts(fd, GET("/ok"));
+    test_read(fd, false, &got);
+    assert_int_equal(got.status, 200);
+    close(fd);
+}
+
 static void test_answer_not_taken(void **state)
 {
     (void)state;
@@ -347,6 +371,7 @@ int main(void)
         cmocka_unit_test_teardown(test_slow_headers, stop),
         cmocka_unit_test_teardown(test_slow_body, stop),
         cmocka_unit_test_teardown(test_idle, stop),
+        cmocka_unit_test_teardown(test_new_after_quiet, stop),
         cmocka_unit_test_teardown(test_answer_not_taken, stop),
         cmocka_unit_test_teardown(test_oldest_idle_makes_room, stop),
         cmocka_unit_test_teardown(test_full_of_busy_ones, stop),
