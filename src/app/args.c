@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "app/words.h"
+
 int exit_code_of(enum err e)
 {
     switch (e) {
@@ -37,14 +39,14 @@ int complain(const struct command *command, enum err e, const struct err_info *i
 static void print_help(const struct command *c, const struct option options[])
 {
     printf("fenpay %s%s%s%s\n\n%s\n\n", c->name, options[0].name ? " [options]" : "",
-           c->usage[0] ? " " : "", c->usage, c->help);
+           c->usage[0] ? " " : "", c->usage, word(c->help));
     for (const struct option *o = options; o->name; o++) {
         char left[64];
         snprintf(left, sizeof left, "--%s%s%s", o->name, o->type == OPTION_FLAG ? "" : " ",
                  o->type == OPTION_FLAG ? "" : o->value);
-        printf("  %-26s %s\n", left, o->help);
+        printf("  %-26s %s\n", left, word(o->help));
     }
-    printf("  %-26s %s\n", "--help", "This text");
+    printf("  %-26s %s\n", "--help", word("This text"));
 }
 
 static const struct option *find(const struct option options[], struct str name)
@@ -77,10 +79,11 @@ static enum err take(const struct option *o, struct str value)
     return ERR_INTERNAL;
 }
 
-static bool mistake(const struct command *c, int *ret_exit, const char *what, struct str word)
+static bool mistake(const struct command *c, int *ret_exit, const char *what, struct str text)
 {
-    fprintf(stderr, "fenpay %s: %s " STR_FMT " (see fenpay %s --help)\n", c->name, what,
-            STR_ARG(word), c->name);
+    fprintf(stderr, "fenpay %s: %s " STR_FMT " ", c->name, word(what), STR_ARG(text));
+    fprintf(stderr, word("(see fenpay %s --help)"), c->name);
+    fputc('\n', stderr);
     *ret_exit = EXIT_USAGE;
     return false;
 }
@@ -91,32 +94,32 @@ bool args_parse(const struct command *c, int argc, char **argv, const struct opt
 {
     size_t rest = 0;
     for (int i = 1; i < argc; i++) {
-        struct str word = str_of(argv[i]);
-        if (str_eq(word, STR("--help"))) {
+        struct str given = str_of(argv[i]);
+        if (str_eq(given, STR("--help"))) {
             print_help(c, options);
             *ret_exit = EXIT_FINE;
             return false;
         }
-        if (!str_starts(word, STR("--"))) {
+        if (!str_starts(given, STR("--"))) {
             if (rest == rest_max)
-                return mistake(c, ret_exit, "too many words:", word);
-            ret_rest[rest++] = word;
+                return mistake(c, ret_exit, "too many words:", given);
+            ret_rest[rest++] = given;
             continue;
         }
-        struct str value = str_sub(word, 2, word.n);
+        struct str value = str_sub(given, 2, given.n);
         struct str name = str_cut(&value, '=');
         const struct option *o = find(options, name);
         if (!o)
-            return mistake(c, ret_exit, "unknown option", word);
+            return mistake(c, ret_exit, "unknown option", given);
         if (o->type == OPTION_FLAG && value.p)
-            return mistake(c, ret_exit, "no value belongs to", word);
+            return mistake(c, ret_exit, "no value belongs to", given);
         if (o->type != OPTION_FLAG && !value.p) {
             if (i + 1 == argc)
-                return mistake(c, ret_exit, "a value is missing behind", word);
+                return mistake(c, ret_exit, "a value is missing behind", given);
             value = str_of(argv[++i]);
         }
         if (take(o, value))
-            return mistake(c, ret_exit, "not a good value for", word);
+            return mistake(c, ret_exit, "not a good value for", given);
     }
     if (rest < rest_min)
         return mistake(c, ret_exit, "missing:", str_of(c->usage));

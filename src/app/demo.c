@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "app/commands.h"
-#include "app/lang.h"
 #include "app/story.h"
+#include "app/words.h"
 
 static bool wanted(struct str only, const struct story *s)
 {
@@ -39,13 +39,13 @@ int command_demo(const struct command *self, int argc, char **argv)
         struct str why;
         if (!wanted(only, s))
             continue;
-        printf("%s\n", in_words(s->en, s->zh));
+        printf("%s\n", words_in_chinese() ? s->zh : s->en);
         if (world_play(w, s, !quiet, &why)) {
             passed++;
-            printf("  %s\n\n", in_words("as told", "符合预期"));
+            printf("  %s\n\n", word("as told"));
         } else {
             failed++;
-            printf("  %s: " STR_FMT "\n\n", in_words("NOT as told", "不符合预期"), STR_ARG(why));
+            printf("  %s: " STR_FMT "\n\n", word("NOT as told"), STR_ARG(why));
         }
     }
     if (w)

@@ -2,6 +2,8 @@
  * unprotected under one folder. */
 #include "app/dev.h"
 
+#include "app/words.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -298,19 +300,18 @@ static enum err dev_caller(struct runtime *r, const char *dir, struct arena *a,
 static void say_where(struct runtime *r, struct str bearer, int sandbox_port)
 {
     int api = r->api_server ? http_server_port(r->api_server) : 0;
-    printf("\n"
-           "  Fenpay is ready (development: sandbox channel, keys and database in one folder)\n\n"
-           "  merchant API   http://127.0.0.1:%d/v1/orders\n"
-           "  your key       Authorization: Bearer " STR_FMT "\n"
-           "  phone          http://127.0.0.1:%d/phone/     (pay there what you ordered here)\n"
-           "  metrics        http://127.0.0.1:%d/metrics\n\n"
-           "  Try:\n"
-           "    curl -s http://127.0.0.1:%d/v1/payments -H 'Authorization: Bearer " STR_FMT
+    int ops = r->ops_server ? http_server_port(r->ops_server) : 0;
+    printf("\n  %s\n\n",
+           word("Fenpay is ready (development: sandbox channel, keys and database in one folder)"));
+    printf("  %-14s http://127.0.0.1:%d/v1/orders\n", word("merchant API"), api);
+    printf("  %-14s Authorization: Bearer " STR_FMT "\n", word("your key"), STR_ARG(bearer));
+    printf("  %-14s http://127.0.0.1:%d/phone/  %s\n", word("phone"), sandbox_port,
+           word("(pay there what you ordered here)"));
+    printf("  %-14s http://127.0.0.1:%d/metrics\n\n  %s\n", word("metrics"), ops, word("Try:"));
+    printf("    curl -s http://127.0.0.1:%d/v1/payments -H 'Authorization: Bearer " STR_FMT
            "' -H 'Content-Type: application/json' \\\n"
-           "      -d "
-           "'{\"merchant_order_no\":\"A-1\",\"user_id\":\"u1\",\"subject\":\"Tea\",\"amount\":990,"
-           "\"currency\":\"CNY\",\"channel\":\"wechat\",\"method\":\"native\"}'\n\n",
-           api, STR_ARG(bearer), sandbox_port, r->ops_server ? http_server_port(r->ops_server) : 0,
+           "      -d '{\"merchant_order_no\":\"A-1\",\"user_id\":\"u1\",\"subject\":\"Tea\","
+           "\"amount\":990,\"currency\":\"CNY\",\"channel\":\"wechat\",\"method\":\"native\"}'\n\n",
            api, STR_ARG(bearer));
     fflush(stdout);
 }

@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/open.h"
+#include "app/words.h"
 #include "base/clock.h"
 
 enum verdict { FINE, WARN, BAD };
@@ -28,7 +29,7 @@ static void say(struct findings *f, enum verdict v, const char *what, struct str
                                                  { "text", text } },
                       3);
     else
-        printf("%-5s %-22s " STR_FMT "\n", words[v], what, STR_ARG(text));
+        printf("%-5s %-22s " STR_FMT "\n", word(words[v]), word(what), STR_ARG(text));
 }
 
 static void check_keys(struct findings *f, struct account *account, int64_t now_ms)
@@ -37,21 +38,22 @@ static void check_keys(struct findings *f, struct account *account, int64_t now_
     size_t n = account->info->driver->keys_notes(account, f->arena, notes, 16);
     if (n == 0)
         say(f, BAD, "keys",
-            str_printf(f->arena, STR_FMT ": no key to verify callbacks with",
-                       STR_ARG(account->config.name)));
+            str_printf(f->arena, STR_FMT ": %s", STR_ARG(account->config.name),
+                       word("no key to verify callbacks with")));
     for (size_t i = 0; i < n; i++) {
         if (!notes[i].not_after_ms || notes[i].replaced) {
             say(f, FINE, "keys",
-                str_printf(f->arena, STR_FMT ": " STR_FMT "%s", STR_ARG(account->config.name),
-                           STR_ARG(notes[i].what),
-                           notes[i].replaced ? ", replaced by one that lasts longer" : ""));
+                str_printf(f->arena, STR_FMT ": " STR_FMT "%s%s", STR_ARG(account->config.name),
+                           STR_ARG(notes[i].what), notes[i].replaced ? ", " : "",
+                           notes[i].replaced ? word("replaced by one that lasts longer") : ""));
             continue;
         }
         int64_t days = (notes[i].not_after_ms - now_ms) / 86400000;
         enum verdict v = days < 1 ? BAD : days < 30 ? WARN : FINE;
         say(f, v, "keys",
-            str_printf(f->arena, STR_FMT ": " STR_FMT ", %lld days left",
-                       STR_ARG(account->config.name), STR_ARG(notes[i].what), (long long)days));
+            str_printf(f->arena, STR_FMT ": " STR_FMT ", " STR_FMT, STR_ARG(account->config.name),
+                       STR_ARG(notes[i].what),
+                       STR_ARG(str_printf(f->arena, word("%lld days left"), (long long)days))));
     }
 }
 
@@ -65,8 +67,8 @@ static void check_channel(struct findings *f, struct runtime *r, struct account 
     account->info->driver->query(account, &ctx, number_str(f->arena, nobody), &answer);
     bool reached = answer.not_exist || answer.outcome == CHANNEL_DONE;
     say(f, reached ? FINE : BAD, "channel",
-        reached ? str_printf(f->arena, STR_FMT ": a signed question was answered in %lld ms",
-                             STR_ARG(account->config.name), (long long)(answer.took_us / 1000))
+        reached ? str_printf(f->arena, word("a signed question was answered in %lld ms"),
+                             (long long)(answer.took_us / 1000))
                 : str_printf(f->arena, STR_FMT ": HTTP %d " STR_FMT " " STR_FMT,
                              STR_ARG(account->config.name), answer.http_status,
                              STR_ARG(answer.code), STR_ARG(answer.message)));
@@ -77,7 +79,7 @@ static void check_machine(struct findings *f, struct runtime *r)
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     say(f, files.rlim_max >= 8192 ? FINE : WARN, "open files",
-        str_printf(f->arena, "limit %llu (8192 or more is wanted)",
+        str_printf(f->arena, word("limit %llu (8192 or more is wanted)"),
                    (unsigned long long)files.rlim_max));
 
     struct str path = str_sub(r->settings.store.url, sizeof "sqlite:" - 1, r->settings.store.url.n);
@@ -88,7 +90,7 @@ static void check_machine(struct findings *f, struct runtime *r)
             mb < 1024    ? BAD
             : mb < 10240 ? WARN
                          : FINE,
-            "disk", str_printf(f->arena, "%llu MB free beside the database", mb));
+            "disk", str_printf(f->arena, word("%llu MB free beside the database"), mb));
     }
 
     struct timespec t;
@@ -108,11 +110,11 @@ static void check_store(struct findings *f, struct runtime *r)
     struct refusal refusal;
     enum code code = centre_read(&r->centre, "doctor", 0, count_rule, &stats, &refusal);
     say(f, code ? BAD : FINE, "database",
-        code ? STR("cannot be read") : str_dup(f->arena, r->settings.store.url));
+        code ? str_of(word("cannot be read")) : str_dup(f->arena, r->settings.store.url));
     if (code)
         return;
     say(f, stats.pending > 10000 ? WARN : FINE, "events",
-        str_printf(f->arena, "%lld waiting, %lld deliveries waiting, %lld dead",
+        str_printf(f->arena, word("%lld waiting, %lld deliveries waiting, %lld dead"),
                    (long long)stats.pending, (long long)stats.deliveries_pending,
                    (long long)stats.dead));
 }
@@ -136,9 +138,9 @@ int command_doctor(const struct command *self, int argc, char **argv)
 
     struct findings f = { .json = open.json, .arena = a };
     struct account *account;
-    say(&f, FINE, "configuration", str_printf(a, "%zu accounts", r->settings.accounts.count));
+    say(&f, FINE, "configuration", str_printf(a, word("%zu accounts"), r->settings.accounts.count));
     if (r->settings.accounts.count == 0)
-        say(&f, WARN, "accounts", STR("none configured: nothing can be paid"));
+        say(&f, WARN, "accounts", str_of(word("none configured: nothing can be paid")));
     for (size_t i = 0; (account = registry_at(r->registry, i)); i++) {
         check_keys(&f, account, env_now_ms(r->env));
         if (!offline)

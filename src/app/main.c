@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "app/commands.h"
+#include "app/words.h"
 
 static const struct command commands[] = {
     { "serve", command_serve, "", "Runs the payment centre" },
@@ -32,12 +33,11 @@ static const struct command commands[] = {
 
 static int usage(FILE *out, int code)
 {
-    fputs("fenpay " FENPAY_VERSION
-          " -- a payment centre in one binary\n\nfenpay COMMAND [options]\n\n",
-          out);
+    fprintf(out, "fenpay " FENPAY_VERSION " -- %s\n\nfenpay COMMAND [options]\n\n",
+            word("a payment centre in one binary"));
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
-    fputs("\nfenpay COMMAND --help tells the options of a command.\n", out);
+        fprintf(out, "  %-9s %s\n", commands[i].name, word(commands[i].help));
+    fprintf(out, "\n%s\n", word("fenpay COMMAND --help tells the options of a command."));
     return code;
 }
 
@@ -60,6 +60,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (str_eq(name, str_of(commands[i].name)))
             return commands[i].run(&commands[i], argc - 1, argv + 1);
-    fprintf(stderr, "fenpay: no command named '%s'\n", argv[1]);
+    fputs("fenpay: ", stderr);
+    fprintf(stderr, word("no command named '%s'"), argv[1]);
+    fputc('\n', stderr);
     return usage(stderr, EXIT_USAGE);
 }

@@ -378,7 +378,7 @@ static bool step_books(struct world *w, const struct step *s)
     struct str text =
         str_printf(w->arena,
                    "{\"state\":\"" STR_FMT "\",\"taken\":%lld,\"prepays\":%d,\"queries\":%d,"
-                                           "\"closes\":%d,\"sent\":%d,\"acknowledged\":%d}",
+                   "\"closes\":%d,\"sent\":%d,\"acknowledged\":%d}",
                    STR_ARG(t.state), (long long)t.taken_fen, t.prepays, t.queries, t.closes,
                    t.callbacks_sent, t.callbacks_acknowledged);
     const struct json *j;

@@ -1,0 +1,123 @@
+/* words.c -- the table of what the commands say to people, English and Chinese. */
+#include "app/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct {
+    const char *en, *zh;
+} words[] = {
+    /* commands */
+    { "a payment centre in one binary", "一个二进制文件的支付中心" },
+    { "fenpay COMMAND --help tells the options of a command.", "fenpay 命令 --help 查看该命令的选项。" },
+    { "no command named '%s'", "没有名为 '%s' 的命令" },
+    { "Runs the payment centre", "运行支付中心" },
+    { "Creates the database or brings its schema up to date", "创建数据库或升级其结构" },
+    { "Runs a stand-in for the payment channels, with faults on demand", "运行渠道沙箱，可按需注入故障" },
+    { "Plays whole lives of payments against the sandbox and checks them", "对着沙箱演示完整的支付过程并逐一核对" },
+    { "Checks configuration, keys, clock and database: a line and a verdict each", "检查配置、密钥、时钟和数据库，逐项给出结论" },
+    { "Everything that ever happened to an order or payment, in time order", "按时间列出一笔订单或支付发生过的一切" },
+    { "Handles a stored callback (C…) or delivers an event (E…) again", "重新处理已存储的回调（C…）或重新投递事件（E…）" },
+    { "Why does this signature not verify: which part differs", "验签为什么失败：是哪一部分不同" },
+    { "Callers and their keys: list, add, key, revoke, on, off", "接入方及其密钥：list、add、key、revoke、on、off" },
+    { "Subscribers of events: list, add, rotate, on, off", "事件订阅：list、add、rotate、on、off" },
+    { "Checks the configuration, or describes every setting", "检查配置，或说明每个配置项" },
+    { "Makes a master key; encrypts or decrypts values for the configuration", "生成主密钥；加密或解密配置值" },
+    { "Measures this machine: callbacks, payments, reads, delivery", "测量本机性能：回调、支付、查询、投递" },
+
+    /* options */
+    { "This text", "本说明" },
+    { "Where NAME.json and the work files go (default build/bench)", "NAME.json 与工作文件的目录（默认 build/bench）" },
+    { "Runs of each; the median is reported (default 3)", "每项运行次数，报告中位数（默认 3）" },
+    { "A tenth of the work, to see that it works", "只做十分之一，确认可用" },
+    { "Only the HTTP library answering, for comparison; prints its port", "仅 HTTP 库应答，用于对比；打印端口" },
+    { "With add (default read,order,pay,refund)", "用于 add（默认 read,order,pay,refund）" },
+    { "With key: a signing secret instead of a bearer key", "用于 key：生成签名密钥而不是 Bearer 密钥" },
+    { "The file to check (default fenpay.yaml)", "要检查的文件（默认 fenpay.yaml）" },
+    { "Print every setting: type, unit, default, meaning", "列出全部配置项：类型、单位、默认值、含义" },
+    { "Print what each fact does to a payment, and what moves an order", "列出每个事实对支付单的作用，以及订单的流转" },
+    { "As a page of the documentation", "输出为文档页面" },
+    { "Only this one", "只运行这一个" },
+    { "Only a line a story", "每个故事只打印一行" },
+    { "Do not call the channels", "不调用渠道" },
+    { "Configuration (default fenpay.yaml)", "配置文件（默认 fenpay.yaml）" },
+    { "The folder of `serve --dev` instead of a configuration", "用 `serve --dev` 的目录代替配置文件" },
+    { "Print JSON", "输出 JSON" },
+    { "Address and port (default 127.0.0.1:8088)", "地址与端口（默认 127.0.0.1:8088）" },
+    { "Folder of the dev site whose keys are used, made when missing (default data)", "使用其密钥的试用目录，缺少时自动生成（默认 data）" },
+    { "api,notify,relay,consumer,job (default: all)", "api,notify,relay,consumer,job（默认全部）" },
+    { "No configuration: makes keys, database and a sandbox under --data and says where to click", "无需配置：在 --data 下生成密钥、数据库和沙箱，并提示访问地址" },
+    { "With --dev (default data)", "与 --dev 一起使用（默认 data）" },
+    { "The account whose callback it is", "回调所属的渠道账户" },
+    { "Its headers, one 'Name: value' a line", "回调的请求头，每行一个 'Name: value'" },
+    { "Its body, byte for byte", "回调的原始报文" },
+    { "Whose (always needed)", "属于哪个接入方（必填）" },
+    { "With add: only these events (payment.success,order.paid …)", "用于 add：只订阅这些事件（payment.success,order.paid …）" },
+
+    /* mistakes on the command line */
+    { "too many words:", "多余的参数：" },
+    { "unknown option", "未知选项" },
+    { "no value belongs to", "该选项不带值：" },
+    { "a value is missing behind", "缺少选项的值：" },
+    { "not a good value for", "选项的值无效：" },
+    { "missing:", "缺少：" },
+    { "(see fenpay %s --help)", "（见 fenpay %s --help）" },
+
+    /* doctor */
+    { "ok", "正常" },
+    { "warn", "注意" },
+    { "BAD", "错误" },
+    { "configuration", "配置" },
+    { "accounts", "渠道账户" },
+    { "keys", "密钥" },
+    { "channel", "渠道" },
+    { "open files", "文件句柄" },
+    { "disk", "磁盘" },
+    { "clock", "时钟" },
+    { "database", "数据库" },
+    { "events", "事件" },
+    { "%zu accounts", "%zu 个账户" },
+    { "none configured: nothing can be paid", "没有配置账户：无法支付" },
+    { "replaced by one that lasts longer", "已被有效期更长的替换" },
+    { "no key to verify callbacks with", "没有可用于验签的密钥" },
+    { "%lld days left", "剩余 %lld 天" },
+    { "a signed question was answered in %lld ms", "签名请求得到应答，用时 %lld 毫秒" },
+    { "limit %llu (8192 or more is wanted)", "上限 %llu（建议不低于 8192）" },
+    { "%llu MB free beside the database", "数据库所在磁盘剩余 %llu MB" },
+    { "cannot be read", "无法读取" },
+    { "%lld waiting, %lld deliveries waiting, %lld dead", "待发布 %lld，待投递 %lld，已放弃 %lld" },
+
+    /* demo, dev */
+    { "as told", "符合预期" },
+    { "NOT as told", "不符合预期" },
+    { "Fenpay is ready (development: sandbox channel, keys and database in one folder)", "Fenpay 已就绪（试用环境：沙箱渠道，密钥和数据库在同一目录）" },
+    { "merchant API", "商户接口" },
+    { "your key", "您的密钥" },
+    { "phone", "手机付款页" },
+    { "(pay there what you ordered here)", "（在那里为这里的订单付款）" },
+    { "metrics", "监控指标" },
+    { "Try:", "试一试：" },
+};
+/* clang-format on */
+
+bool words_in_chinese(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_MESSAGES", "LANG" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strncmp(value, "zh", 2) == 0;
+    }
+    return false;
+}
+
+const char *word(const char *en)
+{
+    if (!words_in_chinese())
+        return en;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i].en, en) == 0)
+            return words[i].zh;
+    return en;
+}
