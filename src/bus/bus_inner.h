@@ -50,7 +50,7 @@ int64_t delivery_pause_ms(int64_t tries);
 
 /* POSTs one event; ERR_OK only for a 2xx. `*ret_unreachable`: nothing answered at all, further ones
  * would wait for the same. */
-enum err webhook_post(struct bus *bus, struct arena *a, int64_t webhook_id, int64_t event_id,
+enum err webhook_send(struct bus *bus, struct arena *a, int64_t webhook_id, int64_t event_id,
                       bool *ret_unreachable, struct err_info *info);
 
 #endif

@@ -323,7 +323,7 @@ static enum err deliver_webhook(struct bus *bus, const struct delivery *d, bool 
 
     (void)str_int64(str_sub(d->target, sizeof WEBHOOK_TARGET - 1, d->target.n),
                     &id); /* a strange target finds no webhook */
-    enum err e = webhook_post(bus, a, id, d->event_id, ret_unreachable, &why);
+    enum err e = webhook_send(bus, a, id, d->event_id, ret_unreachable, &why);
     return settle(bus, d, e ? str_of(why.text[0] ? why.text : err_name(e)) : STR_NONE, info);
 }
 

@@ -96,7 +96,7 @@ static enum err open_secrets(const struct letter *l, struct str ret[2], size_t *
     return e;
 }
 
-enum err webhook_post(struct bus *bus, struct arena *a, int64_t webhook_id, int64_t event_id,
+enum err webhook_send(struct bus *bus, struct arena *a, int64_t webhook_id, int64_t event_id,
                       bool *ret_unreachable, struct err_info *info)
 {
     struct letter l = { .bus = bus, .a = a, .webhook_id = webhook_id, .event_id = event_id };
