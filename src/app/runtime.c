@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "consumer/consumer.h"
 #include "core/channel_key/channel_key.h"
+#include "core/payment/flow.h"
 
 static enum err open_settings(struct runtime *r, const struct runtime_options *o,
                               struct err_info *info)
@@ -75,7 +76,8 @@ static enum err open_store(struct runtime *r, const struct runtime_options *o,
 /* Secrets that must never be printed, whole or in part of another text. */
 static void register_secrets(struct runtime *r, const struct account_config *c)
 {
-    const struct str secrets[] = { c->wechat.apiv3_key, c->wechat.apiv3_key_previous };
+    const struct str secrets[] = { c->wechat.apiv3_key, c->wechat.apiv3_key_previous,
+                                   c->wechat.merchant_key };
     for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
         if (secrets[i].n >= 8)
             log_secret(r->env->log, secrets[i]);
@@ -191,6 +193,8 @@ enum err runtime_open(const struct runtime_options *o, struct runtime **ret, str
         r->registry = registry_new();
         e = open_accounts(r, &r->settings, r->registry, info);
     }
+    if (!e && r->roles) /* a command may look at what a server must not run with */
+        e = payment_accounts_check(r->store, r->registry, info);
     if (!e && !o->transport && !(r->own_transport = client_new(info)))
         e = ERR_INTERNAL;
     if (!e) {
@@ -286,6 +290,8 @@ enum err runtime_reload(struct runtime *r, const char *config_path, struct err_i
     enum err e = settings_read(r->arena, config_path, &fresh, info);
     if (!e)
         e = open_accounts(r, &fresh, check, info);
+    if (!e)
+        e = payment_accounts_check(r->store, check, info);
     if (!e) {
         struct account *account;
         for (size_t i = 0; (account = registry_at(check, i)); i++)

@@ -56,6 +56,12 @@ enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor, 
  * place for the oldest. */
 enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct err_info *info);
 
+/* Does `registry` have every account that open payments name? ERR_CONFLICT names those it lacks and
+ * how many payments each of them holds open: nobody could ask about their money any more. A pass
+ * over all open payments, for start and reload. */
+enum err payment_accounts_check(struct store *store, struct registry *registry,
+                                struct err_info *info);
+
 /* Everything that ever happened to an order or payment, in time order. */
 enum timeline_kind {
     TIMELINE_JOURNAL,

@@ -42,6 +42,11 @@ SQL(payment_live, "SELECT id FROM payment_order WHERE order_id = ? AND channel =
 SQL(payment_by_transaction,
     "SELECT id FROM payment_order WHERE account = ? AND transaction_id = ?");
 
+SQL(payment_open_after,
+    "SELECT d.due, d.id, p.account, p.status, p.next_query_time FROM payment_due d JOIN "
+    "payment_order p ON p.id = d.id WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, "
+    "d.id LIMIT ?");
+
 #define EVIDENCE "evidence_kind = ?, evidence_ref = ?, "
 #define HEAD                                                                                       \
     "version = version + 1, journal_id = ?, journal_seq = ?, journal_hash = ?, update_time = ?"
@@ -708,4 +713,33 @@ enum err payment_sql_unsettled_page(struct tx *tx, const struct payment_due *aft
     query_int(q, after->id);
     query_int(q, (int64_t)max);
     return due_rows(q, older_than_ms, max, ret, ret_n, info);
+}
+
+enum err payment_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
+                               struct payment_open *ret, size_t *ret_n, struct err_info *info)
+{
+    struct query *q = tx_query(tx, &payment_open_after);
+    size_t n = 0;
+
+    query_int(q, after->due_ms);
+    query_int(q, after->due_ms);
+    query_int(q, after->id);
+    query_int(q, (int64_t)max);
+    for (;;) {
+        bool row;
+        enum err e = query_next(q, &row, info);
+        if (e)
+            return e;
+        if (!row)
+            break;
+        if (n < max)
+            ret[n++] = (struct payment_open) {
+                .due_ms = col_int(q, 0),
+                .id = col_int(q, 1),
+                .account = col_text(q, 2),
+                .open = col_int(q, 3) <= PAYMENT_PAYING && col_int(q, 4) == col_int(q, 0),
+            };
+    }
+    *ret_n = n;
+    return ERR_OK;
 }

@@ -1,0 +1,462 @@
+/* test_site.c -- a whole site taken down and started again under other circumstances: the channel
+ * is away, an account is missing from the configuration; and what of its secrets can be seen from
+ * outside. The sandbox is the channel, HTTP and signatures are real. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "app/story.h"
+#include "base/json.h"
+#include "core/callback/callback.h"
+
+#define LOCAL_BASE "http://fenpay.local"
+#define OPENID     "oMARKERopenid0123456789abcdef"
+
+/* The channel is away: nothing is sent, nothing is answered. */
+static void away_exchange(struct transport *t, struct env *env, const struct http_call *call,
+                          struct arena *a, struct http_reply *ret)
+{
+    (void)t;
+    (void)env;
+    (void)call;
+    (void)a;
+    *ret = (struct http_reply) { .outcome = HTTP_NOT_SENT, .trouble = STR("away") };
+}
+
+struct site {
+    struct arena *arena;
+    struct env env;
+    struct log *log;
+    FILE *log_file;
+    char dir[64];
+    struct dev_site dev;
+    struct sandbox *sandbox;
+    struct transport *client, *callbacks, away;
+    struct runtime *runtime;
+    struct str bearer, answer;
+    int status;
+};
+
+static char keys_dir[] = "/tmp/fenpay-site-keys-XXXXXX";
+
+static struct account_config *the_account(struct site *s)
+{
+    return s->dev.settings.accounts.items;
+}
+
+static enum err start_as(struct site *s, struct transport *channel, unsigned roles,
+                         struct err_info *info)
+{
+    struct runtime_options ro = { .settings = &s->dev.settings,
+                                  .env = &s->env,
+                                  .transport = channel,
+                                  .roles = roles,
+                                  .migrate = true,
+                                  .manual = true };
+    enum err e = runtime_open(&ro, &s->runtime, info);
+    if (e || !roles)
+        return e;
+    if ((e = runtime_start(s->runtime, info)))
+        return e;
+    free(s->callbacks);
+    s->callbacks =
+        redirect_new(s->client, STR(LOCAL_BASE), http_server_port(s->runtime->notify_server));
+    sandbox_set_callbacks(s->sandbox, s->callbacks);
+    return ERR_OK;
+}
+
+static void start(struct site *s, struct transport *channel)
+{
+    struct err_info info = { 0 };
+    if (start_as(s, channel, ROLE_ALL, &info))
+        fail_msg("%s: %s", info.field, info.text);
+}
+
+static void stop(struct site *s)
+{
+    runtime_close(s->runtime);
+    s->runtime = NULL;
+}
+
+/* Certificate mode, and nothing known from the start. */
+static void site_open(struct site *s)
+{
+    struct err_info info = { 0 };
+    int64_t id;
+    unsigned all = PERMISSION_READ | PERMISSION_ORDER | PERMISSION_PAY | PERMISSION_ADMIN;
+
+    *s = (struct site) { .arena = arena_new(65536), .away = { away_exchange } };
+    s->log_file = tmpfile();
+    assert_non_null(s->log_file);
+    s->log = log_new(fileno(s->log_file), LOG_DEBUG, true);
+    env_init_real(&s->env, s->log, NULL);
+    snprintf(s->dir, sizeof s->dir, "/tmp/fenpay-site-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    if (dev_site_make(keys_dir, STR("http://sandbox.local"), STR(LOCAL_BASE "/notify"), &s->env,
+                      s->arena, &s->dev, &info))
+        fail_msg("%s", info.text);
+    struct settings *settings = &s->dev.settings;
+    settings->store.url = str_printf(s->arena, "sqlite:%s/fenpay.db", s->dir);
+    settings->api.listen = settings->notify.listen = settings->ops.listen = STR("127.0.0.1:0");
+    settings->api.loops = settings->notify.loops = settings->ops.loops = 1;
+    the_account(s)->wechat.platform_certs = (struct cfg_str_list) { NULL, 0 };
+
+    s->client = client_new(&info);
+    assert_non_null(s->client);
+    struct sandbox_options so = { .env = &s->env,
+                                  .wechat = { s->dev.wechat },
+                                  .wechat_count = 1,
+                                  .callbacks = s->client,
+                                  .manual = true,
+                                  .seed = 1 };
+    assert_int_equal(sandbox_new(&so, &s->sandbox, &info), ERR_OK);
+    start(s, sandbox_transport(s->sandbox));
+    assert_int_equal(
+        caller_create(&s->runtime->centre, STR("shop"), all, s->arena, &id, &s->bearer, &info),
+        ERR_OK);
+}
+
+static void site_close(struct site *s)
+{
+    if (s->runtime)
+        runtime_close(s->runtime);
+    sandbox_free(s->sandbox);
+    free(s->callbacks);
+    client_free(s->client);
+    log_free(s->log);
+    fclose(s->log_file);
+    world_remove_keys(s->dir);
+    arena_free(s->arena);
+}
+
+static void ask(struct site *s, struct http_server *server, const char *method, const char *path,
+                struct str bearer, struct str body)
+{
+    struct http_header headers[] = {
+        { STR("Authorization"), str_printf(s->arena, "Bearer " STR_FMT, STR_ARG(bearer)) },
+        { STR("Content-Type"), STR("application/json") },
+    };
+    struct http_call call = { .method = method,
+                              .url = str_printf(s->arena, "http://127.0.0.1:%d%s",
+                                                http_server_port(server), path),
+                              .headers = { headers, 2 },
+                              .body = body };
+    struct http_reply reply;
+    transport_exchange(s->client, &s->env, &call, s->arena, &reply);
+    assert_int_equal(reply.outcome, HTTP_ANSWERED);
+    s->status = reply.status;
+    s->answer = reply.body;
+}
+
+static struct str field(struct site *s, const char *name)
+{
+    const struct json *j;
+    struct str text;
+    if (json_parse(s->arena, s->answer, &j, NULL) || json_get_str(j, name, &text, NULL))
+        fail_msg("no %s in %d " STR_FMT, name, s->status, STR_ARG(s->answer));
+    return text;
+}
+
+/* The keys are there and a payment waits for its payer. */
+static struct str open_payment(struct site *s, const char *method_and_payer)
+{
+    struct err_info info = { 0 };
+    size_t done;
+    assert_int_equal(scheduler_turn(s->runtime->scheduler, &done, &info), ERR_OK);
+    ask(s, s->runtime->api_server, "POST", "/v1/orders", s->bearer,
+        STR("{\"merchant_order_no\":\"M-1\",\"user_id\":\"u-1\",\"subject\":\"tea\",\"amount\":100,"
+            "\"currency\":\"CNY\"}"));
+    assert_int_equal(s->status, 201);
+    struct str order_no = field(s, "order_no");
+    ask(s, s->runtime->api_server, "POST", "/v1/payments", s->bearer,
+        str_printf(s->arena, "{\"order_no\":\"" STR_FMT "\",\"channel\":\"wechat\",%s}",
+                   STR_ARG(order_no), method_and_payer));
+    assert_int_equal(s->status, 201);
+    return field(s, "pay_no");
+}
+
+static int acknowledged(struct site *s, struct str pay_no)
+{
+    struct sandbox_trade trade;
+    assert_int_equal(sandbox_trade_get(s->sandbox, pay_no, s->arena, &trade), ERR_OK);
+    return trade.callbacks_acknowledged;
+}
+
+/* ---- starting again ---- */
+
+static void verifies_at_once_while_the_channel_is_away(void **state)
+{
+    (void)state;
+    struct site s;
+    struct err_info info = { 0 };
+    site_open(&s);
+    struct str pay_no = open_payment(&s, "\"method\":\"native\"");
+    assert_int_equal(sandbox_pay(s.sandbox, pay_no, &info), ERR_OK);
+    stop(&s);
+
+    start(&s, &s.away);
+    assert_int_equal(sandbox_turn(s.sandbox), 1);
+    assert_int_equal(acknowledged(&s, pay_no), 1);
+    site_close(&s);
+}
+
+/* The same name, another contract: nothing stored is believed. */
+static void keys_of_another_contract_verify_nothing(void **state)
+{
+    (void)state;
+    struct site s;
+    struct err_info info = { 0 };
+    site_open(&s);
+    struct str pay_no = open_payment(&s, "\"method\":\"native\"");
+    assert_int_equal(sandbox_pay(s.sandbox, pay_no, &info), ERR_OK);
+    stop(&s);
+
+    the_account(&s)->api_url = STR("http://elsewhere.local");
+    start(&s, &s.away);
+    assert_int_equal(sandbox_turn(s.sandbox), 1);
+    assert_int_equal(acknowledged(&s, pay_no), 0);
+    site_close(&s);
+}
+
+/* ---- a missing account ---- */
+
+static void refused(struct site *s, struct err_info *info)
+{
+    (void)s;
+    assert_int_equal(info->err, ERR_CONFLICT);
+    assert_string_equal(info->field, "accounts");
+    assert_non_null(strstr(info->text, "1 open payments"));
+    assert_non_null(strstr(info->text, DEV_ACCOUNT " (1)"));
+    assert_non_null(strstr(info->text, "retired: true"));
+}
+
+static void an_account_with_open_payments_stays(void **state)
+{
+    (void)state;
+    struct site s;
+    struct err_info info = { 0 };
+    site_open(&s);
+    struct str pay_no = open_payment(&s, "\"method\":\"native\"");
+
+    char path[96];
+    snprintf(path, sizeof path, "%s/fenpay.yaml", s.dir);
+    the_account(&s)->name = STR("wx-new");
+    assert_int_equal(dev_write_config(&s.dev.settings, keys_dir, path, &info), ERR_OK);
+    assert_int_equal(runtime_reload(s.runtime, path, &info), ERR_CONFLICT);
+    refused(&s, &info);
+    assert_null(registry_ref(s.runtime->registry, STR("wx-new"))); /* nothing of it was taken */
+    stop(&s);
+
+    info = (struct err_info) { 0 };
+    assert_int_equal(start_as(&s, &s.away, ROLE_NOTIFY, &info), ERR_CONFLICT);
+    assert_null(s.runtime);
+    refused(&s, &info);
+    assert_int_equal(start_as(&s, &s.away, 0, &info), ERR_OK); /* a command may look */
+    stop(&s);
+
+    the_account(&s)->name = STR(DEV_ACCOUNT);
+    the_account(&s)->retired = true;
+    start(&s, sandbox_transport(s.sandbox));
+    assert_int_equal(sandbox_pay(s.sandbox, pay_no, &info), ERR_OK);
+    assert_int_equal(sandbox_turn(s.sandbox), 1);
+    assert_int_equal(acknowledged(&s, pay_no), 1);
+    stop(&s);
+
+    the_account(&s)->retired = false; /* nothing is open any more: it may go */
+    the_account(&s)->name = STR("wx-new");
+    start(&s, &s.away);
+    site_close(&s);
+}
+
+/* ---- secrets ---- */
+
+struct marker {
+    const char *what;
+    struct str text;
+    bool may_be_stored; /* the payer's id is what callers gave and what callbacks carry */
+};
+
+static void absent(struct site *s, const struct marker markers[], size_t n, const char *where,
+                   struct str text)
+{
+    (void)s;
+    for (size_t i = 0; i < n; i++)
+        if (memmem(text.p, text.n, markers[i].text.p, markers[i].text.n))
+            fail_msg("%s shows the %s in " STR_FMT, where, markers[i].what,
+                     STR_ARG(str_sub(text, 0, 2000)));
+}
+
+static struct str file_text(struct site *s, FILE *f)
+{
+    struct stat st;
+    assert_int_equal(fstat(fileno(f), &st), 0);
+    char *text = arena_alloc(s->arena, (size_t)st.st_size + 1);
+    ssize_t n = pread(fileno(f), text, (size_t)st.st_size, 0);
+    assert_true(n == st.st_size && n > 0);
+    return (struct str) { text, (size_t)n };
+}
+
+static struct str database_file(struct site *s, const char *suffix)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/fenpay.db%s", s->dir, suffix);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return STR("");
+    struct stat st;
+    struct str text = STR("");
+    if (fstat(fileno(f), &st) == 0 && st.st_size > 0)
+        text = file_text(s, f);
+    fclose(f);
+    return text;
+}
+
+SQL(all_calls, "SELECT account, code, message, request, answer, channel_request_id, trace_id FROM "
+               "channel_call");
+struct calls {
+    struct buf text;
+    int64_t rows;
+};
+static enum err calls_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct calls *c = arg;
+    struct query *q = tx_query(tx, &all_calls);
+    for (;;) {
+        bool row;
+        enum err e = query_next(q, &row, info);
+        if (e || !row)
+            return e;
+        c->rows++;
+        for (int i = 0; i < 7; i++) {
+            buf_add_str(&c->text, i == 3 || i == 4 ? col_blob(q, i) : col_text(q, i));
+            buf_add_str(&c->text, STR("\n"));
+        }
+    }
+}
+
+/* Requests that are refused, with secrets where they do not belong. */
+static void ask_wrongly(struct site *s, const struct marker markers[], size_t n)
+{
+    struct http_server *api = s->runtime->api_server;
+    static const char *const bodies[] = {
+        "{\"payer\":\"" OPENID "\"",
+        "{\"order_no\":\"" OPENID "\",\"channel\":\"" OPENID "\",\"method\":\"jsapi\"}",
+        "{\"order_no\":\"ORD1\",\"channel\":\"wechat\",\"method\":\"" OPENID "\"}",
+        "{\"merchant_order_no\":\"M-2\",\"payer\":\"" OPENID "\",\"channel\":\"wechat\"}",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        ask(s, api, "POST", "/v1/payments", s->bearer, str_of(bodies[i]));
+        assert_true(s->status >= 400 && s->status < 500);
+        absent(s, markers, n, "a refusal", s->answer);
+    }
+    struct str wrong = str_printf(s->arena, STR_FMT "x", STR_ARG(s->bearer));
+    ask(s, api, "GET", "/v1/incidents", wrong, STR_NONE);
+    assert_int_equal(s->status, 401);
+    absent(s, markers, n, "a refusal", s->answer);
+}
+
+static void pay_and_settle(struct site *s)
+{
+    struct err_info info = { 0 };
+    struct str pay_no =
+        open_payment(s, "\"method\":\"jsapi\",\"payer\":\"" OPENID "\",\"client_ip\":\"1.2.3.4\"");
+    size_t done;
+    assert_int_equal(sandbox_pay(s->sandbox, pay_no, &info), ERR_OK);
+    ask(s, s->runtime->api_server, "POST",
+        str_cstr(s->arena, str_printf(s->arena, "/v1/payments/" STR_FMT "/sync", STR_ARG(pay_no))),
+        s->bearer, STR("{}"));
+    assert_int_equal(s->status, 200);
+    assert_int_equal(sandbox_turn(s->sandbox), 1);
+    assert_int_equal(acknowledged(s, pay_no), 1);
+    assert_int_equal(bus_turn(s->runtime->bus, &done, &info), ERR_OK);
+    assert_int_equal(bus_deliver_turn(s->runtime->bus, &done, &info), ERR_OK);
+    assert_int_equal(scheduler_turn(s->runtime->scheduler, &done, &info), ERR_OK);
+}
+
+static void secrets_stay_inside(void **state)
+{
+    (void)state;
+    struct site s;
+    struct err_info info = { 0 };
+    struct calls calls = { .rows = 0 };
+    site_open(&s);
+    ask(&s, s.runtime->api_server, "POST", "/v1/webhooks", s.bearer,
+        STR("{\"url\":\"http://127.0.0.1:9/hook\"}"));
+    assert_int_equal(s.status, 201);
+    struct str webhook_secret = field(&s, "secret"); /* shown this once */
+    const struct wechat_config *wechat = &the_account(&s)->wechat;
+    struct marker markers[] = {
+        { "payer's id", STR(OPENID), true },
+        { "APIv3 key", wechat->apiv3_key, false },
+        { "private key", str_sub(wechat->merchant_key, 100, 40), false },
+        { "bearer key", s.bearer, false },
+        { "webhook secret", webhook_secret, false },
+        { "webhook secret", str_sub(webhook_secret, 6, 40), false },
+        { "master key", s.dev.settings.master_key, false },
+    };
+    const size_t n = sizeof markers / sizeof markers[0];
+
+    pay_and_settle(&s);
+    ask_wrongly(&s, markers, n);
+    ask(&s, s.runtime->api_server, "GET", "/v1/webhooks", s.bearer, STR_NONE);
+    assert_int_equal(s.status, 200);
+    absent(&s, markers, n, "the list of webhooks", s.answer);
+    ask(&s, s.runtime->ops_server, "GET", "/metrics", STR("none"), STR_NONE);
+    assert_int_equal(s.status, 200);
+    assert_non_null(memmem(s.answer.p, s.answer.n, "fenpay_key_days_left{account=", 29));
+    absent(&s, markers, n, "/metrics", s.answer);
+
+    buf_init(&calls.text, 1 << 20);
+    assert_int_equal(store_read(s.runtime->store, 0, "calls", calls_rule, &calls, &info), ERR_OK);
+    assert_true(calls.rows >= 2 && buf_ok(&calls.text));
+    absent(&s, markers, n, "channel_call", buf_str(&calls.text));
+    buf_done(&calls.text);
+
+    stop(&s);
+    for (size_t i = 0; i < n; i++)
+        if (!markers[i].may_be_stored) {
+            absent(&s, &markers[i], 1, "the database", database_file(&s, ""));
+            absent(&s, &markers[i], 1, "the database's log", database_file(&s, "-wal"));
+        }
+    log_flush(s.log);
+    struct str lines = file_text(&s, s.log_file);
+    assert_non_null(memmem(lines.p, lines.n, "payment.moved", 13));
+    absent(&s, markers, n, "the log", lines);
+
+    /* Even when somebody prints them. */
+    LOG(s.log, LOG_ERROR, "test.slip", log_str("key", wechat->apiv3_key),
+        log_str("pem", wechat->merchant_key), log_str("master", s.dev.settings.master_key));
+    log_flush(s.log);
+    lines = file_text(&s, s.log_file);
+    assert_non_null(memmem(lines.p, lines.n, "test.slip", 9));
+    absent(&s, markers, n, "the log", lines);
+    site_close(&s);
+}
+
+static int make_keys(void **state)
+{
+    (void)state;
+    return mkdtemp(keys_dir) ? 0 : -1;
+}
+static int drop_keys(void **state)
+{
+    (void)state;
+    world_remove_keys(keys_dir);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verifies_at_once_while_the_channel_is_away),
+        cmocka_unit_test(keys_of_another_contract_verify_nothing),
+        cmocka_unit_test(an_account_with_open_payments_stays),
+        cmocka_unit_test(secrets_stay_inside),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("site", tests, make_keys, drop_keys);
+}
