@@ -1,6 +1,8 @@
 /* test_site.c -- a whole site taken down and started again under other circumstances: the channel
  * is away, an account is missing from the configuration; and what of its secrets can be seen from
  * outside. The sandbox is the channel, HTTP and signatures are real. */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +40,7 @@ struct site {
     struct transport *client, *callbacks, away;
     struct runtime *runtime;
     struct str bearer, answer;
-    int status;
+    int status, orders;
 };
 
 static char keys_dir[] = "/tmp/fenpay-site-keys-XXXXXX";
@@ -168,8 +170,10 @@ static struct str open_payment(struct site *s, const char *method_and_payer)
     size_t done;
     assert_int_equal(scheduler_turn(s->runtime->scheduler, &done, &info), ERR_OK);
     ask(s, s->runtime->api_server, "POST", "/v1/orders", s->bearer,
-        STR("{\"merchant_order_no\":\"M-1\",\"user_id\":\"u-1\",\"subject\":\"tea\",\"amount\":100,"
-            "\"currency\":\"CNY\"}"));
+        str_printf(s->arena,
+                   "{\"merchant_order_no\":\"M-%d\",\"user_id\":\"u-1\",\"subject\":\"tea\","
+                   "\"amount\":100,\"currency\":\"CNY\"}",
+                   ++s->orders));
     assert_int_equal(s->status, 201);
     struct str order_no = field(s, "order_no");
     ask(s, s->runtime->api_server, "POST", "/v1/payments", s->bearer,
@@ -219,6 +223,75 @@ static void keys_of_another_contract_verify_nothing(void **state)
     start(&s, &s.away);
     assert_int_equal(sandbox_turn(s.sandbox), 1);
     assert_int_equal(acknowledged(&s, pay_no), 0);
+    site_close(&s);
+}
+
+/* ---- reloads under way ---- */
+
+/* The site's configuration as a file, without what dev sites know from the start. */
+static void write_config(struct site *s, const char *path)
+{
+    struct err_info info = { 0 };
+    char plain[96], line[4096];
+    snprintf(plain, sizeof plain, "%s/plain.yaml", s->dir);
+    assert_int_equal(dev_write_config(&s->dev.settings, keys_dir, plain, &info), ERR_OK);
+    FILE *from = fopen(plain, "re"), *to = fopen(path, "we");
+    assert_true(from && to);
+    while (fgets(line, sizeof line, from))
+        if (!strstr(line, "platform_certs"))
+            fputs(line, to);
+    fclose(from);
+    assert_int_equal(fclose(to), 0);
+}
+
+struct reloads {
+    struct site *site;
+    const char *path;
+    _Atomic int done, failed;
+    _Atomic bool stop;
+};
+
+static void *reload_again_and_again(void *arg)
+{
+    struct reloads *l = arg;
+    while (!l->stop) {
+        struct err_info info = { 0 };
+        if (runtime_reload(l->site->runtime, l->path, &info))
+            l->failed++;
+        l->done++;
+    }
+    return NULL;
+}
+
+/* Every snapshot that a reload makes has the learnt keys, and no callback falls between two. */
+static void callbacks_during_reloads(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct site s;
+    struct err_info info = { 0 };
+    struct str pay_no[N];
+    char path[96];
+    pthread_t thread;
+    site_open(&s);
+    snprintf(path, sizeof path, "%s/fenpay.yaml", s.dir);
+    write_config(&s, path);
+    for (size_t i = 0; i < N; i++)
+        pay_no[i] = open_payment(&s, "\"method\":\"native\"");
+
+    struct reloads l = { .site = &s, .path = path };
+    assert_int_equal(pthread_create(&thread, NULL, reload_again_and_again, &l), 0);
+    for (size_t i = 0; i < N; i++) {
+        for (int before = l.done; l.done == before;)
+            sched_yield();
+        assert_int_equal(sandbox_pay(s.sandbox, pay_no[i], &info), ERR_OK);
+        assert_int_equal(sandbox_turn(s.sandbox), 1);
+    }
+    l.stop = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(l.failed, 0);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(acknowledged(&s, pay_no[i]), 1);
     site_close(&s);
 }
 
@@ -454,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verifies_at_once_while_the_channel_is_away),
         cmocka_unit_test(keys_of_another_contract_verify_nothing),
+        cmocka_unit_test(callbacks_during_reloads),
         cmocka_unit_test(an_account_with_open_payments_stays),
         cmocka_unit_test(secrets_stay_inside),
     };
