@@ -142,6 +142,12 @@ struct log *log_new(int fd, enum log_level min, bool json)
     return l;
 }
 
+static void drop_secret(struct secret *s)
+{
+    explicit_bzero(s->bytes, s->n);
+    free(s);
+}
+
 void log_free(struct log *l)
 {
     if (!l)
@@ -158,8 +164,7 @@ void log_free(struct log *l)
         while (l->secrets[i]) {
             struct secret *s = l->secrets[i];
             l->secrets[i] = s->next;
-            explicit_bzero(s->bytes, s->n);
-            free(s);
+            drop_secret(s);
         }
     }
     buf_done(&l->pending);
@@ -211,9 +216,16 @@ static void add_secret(struct log *l, struct str secret)
 
     struct secret **chain = &l->secrets[secret_chain(s->bytes)];
     pthread_mutex_lock(&l->lock);
-    s->next = *chain;
-    *chain = s;
+    bool known = false; /* every reload registers its secrets again */
+    for (const struct secret *x = *chain; x && !known; x = x->next)
+        known = x->n == s->n && memcmp(x->bytes, s->bytes, s->n) == 0;
+    if (!known) {
+        s->next = *chain;
+        *chain = s;
+    }
     pthread_mutex_unlock(&l->lock);
+    if (known)
+        drop_secret(s);
 }
 
 /* Each line of a PEM key is a secret of its own: quoted in other text, its line ends may look
