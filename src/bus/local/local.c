@@ -137,6 +137,7 @@ static enum err publish_rule(struct tx *tx, void *arg, struct err_info *info)
     p->done = p->parked = 0;
     if ((e = outbox_sql_pending(tx, p->max, list, &n, info)) || !n)
         return e;
+    kill_point("bus.publish");
     if ((e = feed_sql_last(tx, &seq, info)) || (e = webhook_sql_count(tx, &webhooks, info)))
         return e;
     if (webhooks) {
@@ -212,7 +213,6 @@ enum err bus_turn(struct bus *bus, size_t *ret_done, struct err_info *info)
         job.bytes = p.max * 512;
 
         p.stumbled = false;
-        kill_point("bus.publish");
         enum store_outcome outcome = store_run(bus->o.store, &job, info);
         if (outcome == STORE_COMMITTED)
             break;
@@ -223,7 +223,8 @@ enum err bus_turn(struct bus *bus, size_t *ret_done, struct err_info *info)
             return outcome == STORE_REFUSED ? ERR_INTERNAL : ERR_BUSY;
         take_out(&p);
     }
-    kill_point("bus.published");
+    if (p.done)
+        kill_point("bus.published");
     note_published(&p);
     *ret_done = p.done + p.parked;
     return ERR_OK;
