@@ -27,6 +27,8 @@ enum err bench_site_reset(const struct bench_site *b, struct err_info *info);
 struct bench_counts {
     int64_t callbacks_done, paid_orders, pending;
 };
+enum err bench_site_pending(const struct bench_site *b, int64_t *ret,
+                            struct err_info *info); /* 1: there are events not published yet */
 enum err bench_site_count(const struct bench_site *b, struct bench_counts *ret,
                           struct err_info *info);
 

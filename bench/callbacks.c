@@ -66,7 +66,7 @@ static enum err make(struct signer *s, struct number pay_no, struct arena *scrat
     *ret = str_printf(
         s->arena,
         "POST /notify/" DEV_ACCOUNT " HTTP/1.1\r\nHost: pay.example.com\r\nUser-Agent: "
-                                    "Mozilla/4.0\r\nContent-Type: application/json\r\n"
+        "Mozilla/4.0\r\nContent-Type: application/json\r\n"
         "Wechatpay-Serial: " STR_FMT "\r\nWechatpay-Timestamp: %lld\r\nWechatpay-Nonce: " STR_FMT
         "\r\nWechatpay-Signature: " STR_FMT "\r\n"
         "Wechatpay-Signature-Type: WECHATPAY2-SHA256-RSA2048\r\nContent-Length: "

@@ -12,5 +12,7 @@ struct seed {
 enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info);
 enum err seed_count(struct tx *tx, void *counts,
                     struct err_info *info); /* a store_rule; struct bench_counts */
+enum err seed_pending(struct tx *tx, void *pending,
+                      struct err_info *info); /* a store_rule; int64_t: 0 or 1 */
 
 #endif

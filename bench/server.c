@@ -122,7 +122,7 @@ void bench_usage_of(int pid, struct bench_usage *ret)
     *ret = (struct bench_usage) {
         .rss_kb = proc_value(pid, "status", "VmHWM:"),
         .cpu_us = (user + system_time) * (1000000 / sysconf(_SC_CLK_TCK)),
-        .written_kb = proc_value(pid, "io", "write_bytes:") / 1024,
+        .written_kb = proc_value(pid, "io", "wchar:") / 1024,
     };
 }
 
