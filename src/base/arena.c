@@ -112,7 +112,7 @@ static struct block *grow(struct arena *a, size_t n)
     return a->newest = block_new(size, a->newest);
 }
 
-void *arena_alloc(struct arena *a, size_t n)
+void *arena_raw(struct arena *a, size_t n)
 {
     if (n > SIZE_MAX / 4)
         out_of_memory();
@@ -125,7 +125,12 @@ void *arena_alloc(struct arena *a, size_t n)
     b->used += padded;
     a->used += padded;
     ASAN_UNPOISON_MEMORY_REGION(p, n);
-    return memset(p, 0, n);
+    return p;
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+    return memset(arena_raw(a, n), 0, n);
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size)
@@ -138,7 +143,7 @@ void *arena_array(struct arena *a, size_t count, size_t size)
 
 void *arena_copy(struct arena *a, const void *p, size_t n)
 {
-    void *copy = arena_alloc(a, n);
+    void *copy = arena_raw(a, n);
     if (n)
         memcpy(copy, p, n);
     return copy;

@@ -15,7 +15,8 @@ struct arena *arena_new(size_t chunk);
 void arena_free(struct arena *a);  /* NULL is fine */
 void arena_reset(struct arena *a); /* empties it, keeps the first block for the next round */
 
-void *arena_alloc(struct arena *a, size_t n);
+void *arena_alloc(struct arena *a, size_t n); /* zeroed */
+void *arena_raw(struct arena *a, size_t n);   /* not: for what is written over at once */
 /* Checks count * size for overflow. */
 void *arena_array(struct arena *a, size_t count, size_t size);
 void *arena_copy(struct arena *a, const void *p, size_t n);

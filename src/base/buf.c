@@ -58,7 +58,7 @@ static bool reserve(struct buf *b, size_t more)
     if (cap < need)
         cap = need;
 
-    char *p = b->arena ? arena_alloc(b->arena, cap + 1) : realloc(b->p, cap + 1);
+    char *p = b->arena ? arena_raw(b->arena, cap + 1) : realloc(b->p, cap + 1);
     if (!p) {
         fail(b); /* heap exhausted: as good as too large */
         return false;

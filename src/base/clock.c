@@ -1,6 +1,8 @@
 /* clock.c -- days and dates by Howard Hinnant's algorithms (proleptic Gregorian, any year). */
 #include "base/clock.h"
 
+#include "base/arena.h"
+
 #define DAY_MS 86400000LL
 
 /* Days since 1970-01-01. Years begin in March here, so that the leap day is the last one. */
@@ -54,18 +56,51 @@ int64_t clock_join(const struct clock_date *d, int offset_min)
            d->second * 1000LL + d->ms - offset_min * 60000LL;
 }
 
-struct str clock_rfc3339(struct arena *a, int64_t ms_utc)
+/* Writes the last `n` digits of `v` and returns the place behind them. By hand: an event has five
+ * times in it, and printf costs 0.4 us for each. */
+static char *put_digits(char *to, int n, int v)
+{
+    for (int i = n; i > 0; i--, v /= 10)
+        to[i - 1] = (char)('0' + v % 10);
+    return to + n;
+}
+
+size_t clock_print(char to[CLOCK_TEXT], int64_t ms_utc, bool ms)
 {
     struct clock_date d = clock_split(ms_utc, CLOCK_BEIJING_MIN);
-    return str_printf(a, "%04d-%02d-%02dT%02d:%02d:%02d+08:00", d.year, d.month, d.day, d.hour,
-                      d.minute, d.second);
+    char *p = put_digits(to, 4, d.year);
+    *p++ = '-';
+    p = put_digits(p, 2, d.month);
+    *p++ = '-';
+    p = put_digits(p, 2, d.day);
+    *p++ = 'T';
+    p = put_digits(p, 2, d.hour);
+    *p++ = ':';
+    p = put_digits(p, 2, d.minute);
+    *p++ = ':';
+    p = put_digits(p, 2, d.second);
+    if (ms) {
+        *p++ = '.';
+        p = put_digits(p, 3, d.ms);
+    }
+    memcpy(p, "+08:00", sizeof("+08:00"));
+    return (size_t)(p - to) + 6;
+}
+
+static struct str rfc3339(struct arena *a, int64_t ms_utc, bool ms)
+{
+    char *p = arena_raw(a, CLOCK_TEXT);
+    return (struct str) { p, clock_print(p, ms_utc, ms) };
+}
+
+struct str clock_rfc3339(struct arena *a, int64_t ms_utc)
+{
+    return rfc3339(a, ms_utc, false);
 }
 
 struct str clock_rfc3339_ms(struct arena *a, int64_t ms_utc)
 {
-    struct clock_date d = clock_split(ms_utc, CLOCK_BEIJING_MIN);
-    return str_printf(a, "%04d-%02d-%02dT%02d:%02d:%02d.%03d+08:00", d.year, d.month, d.day, d.hour,
-                      d.minute, d.second, d.ms);
+    return rfc3339(a, ms_utc, true);
 }
 
 static int days_in_month(int year, int month)

@@ -17,6 +17,9 @@ int64_t clock_join(const struct clock_date *d, int offset_min);
  * arena. */
 struct str clock_rfc3339(struct arena *a, int64_t ms_utc);
 struct str clock_rfc3339_ms(struct arena *a, int64_t ms_utc);
+/* The same without an arena, with or without ".123"; returns its length. Years 0 to 9999. */
+#define CLOCK_TEXT 32
+size_t clock_print(char to[CLOCK_TEXT], int64_t ms_utc, bool ms);
 /* Strict RFC 3339: date, 'T', time, optional fraction (kept to ms), 'Z' or ±hh:mm. Impossible dates
  * are ERR_INVALID. */
 enum err clock_parse_rfc3339(struct str s, int64_t *ret_ms);

@@ -47,7 +47,7 @@ struct log {
 
     struct buf pending; /* whole lines */
     struct buf value;   /* one value with its secrets replaced */
-    char stamp[40];
+    char stamp[CLOCK_TEXT];
 
     pthread_mutex_t write_lock; /* taken before `lock` */
     struct buf writing;
@@ -260,17 +260,22 @@ static size_t secret_at(const struct log *l, struct str s)
  * VALUE_MAX bytes of it. Valid until the next call. */
 static struct str redacted(struct log *l, struct str s)
 {
-    size_t covered = 0; /* bytes before here belong to a secret */
+    size_t covered = 0; /* bytes before here belong to a secret, or are in `value` */
+    size_t i = 0;
     buf_clear(&l->value);
-    for (size_t i = 0; i < s.n && l->value.n < VALUE_MAX; i++) {
+    for (; i < s.n && l->value.n + (i > covered ? i - covered : 0) < VALUE_MAX; i++) {
         size_t n = secret_at(l, str_sub(s, i, s.n));
-        if (n && i >= covered)
+        if (!n)
+            continue;
+        if (i >= covered) {
+            buf_add(&l->value, s.p + covered, i - covered);
             buf_add_str(&l->value, STR("***"));
+        }
         if (i + n > covered)
             covered = i + n;
-        if (i >= covered)
-            buf_add_char(&l->value, s.p[i]);
     }
+    if (i > covered)
+        buf_add(&l->value, s.p + covered, i - covered);
     if (l->value.n < VALUE_MAX)
         return buf_str(&l->value);
 
@@ -333,10 +338,7 @@ static struct str stamp(struct log *l)
         clock_gettime(CLOCK_REALTIME, &t);
         ms = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
     }
-    struct clock_date d = clock_split(ms, CLOCK_BEIJING_MIN);
-    int n = snprintf(l->stamp, sizeof(l->stamp), "%04d-%02d-%02dT%02d:%02d:%02d.%03d+08:00", d.year,
-                     d.month, d.day, d.hour, d.minute, d.second, d.ms);
-    return (struct str) { l->stamp, n > 0 && (size_t)n < sizeof(l->stamp) ? (size_t)n : 0 };
+    return (struct str) { l->stamp, clock_print(l->stamp, ms, true) };
 }
 
 /* The bytes of a text or masked value, unescaped. */

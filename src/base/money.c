@@ -23,8 +23,11 @@ static enum err with(struct money like, int64_t fen, struct money *ret)
 
 enum err money_of(int64_t fen, struct str currency, struct money *ret)
 {
-    if (currency.n != 3 || !str_all_of(currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    if (currency.n != 3)
         return ERR_INVALID;
+    for (size_t i = 0; i < 3; i++)
+        if (currency.p[i] < 'A' || currency.p[i] > 'Z')
+            return ERR_INVALID;
     struct money m = { 0 };
     memcpy(m.currency_, currency.p, 3);
     return with(m, fen, ret);

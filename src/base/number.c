@@ -25,11 +25,22 @@ enum { AT_KIND = 0, AT_DATE = 1, AT_SLOT = 9, AT_ID = 11, AT_CHECK = 23 };
 
 static const char alphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/* The value of a character plus 1; 0: not in the alphabet. */
+/* clang-format off */
+static const uint8_t values[256] = {
+    ['0'] = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+    ['A'] = 11, 12, 13, 14, 15, 16, 17, 18,
+    ['J'] = 19, 20,
+    ['M'] = 21, 22,
+    ['P'] = 23, 24, 25, 26, 27,
+    ['V'] = 28, 29, 30, 31, 32,
+};
+/* clang-format on */
+
 /* -1: not in the alphabet */
 static int value_of(char c)
 {
-    const char *at = c ? strchr(alphabet, c) : NULL;
-    return at ? (int)(at - alphabet) : -1;
+    return values[(unsigned char)c] - 1;
 }
 
 static bool is_kind(char c)

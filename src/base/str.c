@@ -81,9 +81,10 @@ struct str str_sub(struct str s, size_t from, size_t n)
 
 const char *str_cstr(struct arena *a, struct str s)
 {
-    char *p = arena_alloc(a, s.n + 1); /* zeroed: the NUL is there */
+    char *p = arena_raw(a, s.n + 1);
     if (s.n)
         memcpy(p, s.p, s.n);
+    p[s.n] = '\0';
     return p;
 }
 
@@ -101,9 +102,9 @@ struct str str_printf(struct arena *a, const char *format, ...)
     int n = vsnprintf(small, sizeof(small), format, args);
     struct str s = STR("");
     if (n >= 0) {
-        char *p = arena_alloc(a, (size_t)n + 1);
+        char *p = arena_raw(a, (size_t)n + 1);
         if ((size_t)n < sizeof(small))
-            memcpy(p, small, (size_t)n);
+            memcpy(p, small, (size_t)n + 1);
         else
             (void)vsnprintf(p, (size_t)n + 1, format, again);
         s = (struct str) { p, (size_t)n };
@@ -279,34 +280,45 @@ static struct str encode64(struct arena *a, struct str bytes, const char *alphab
     return (struct str) { p, n };
 }
 
-/* -1: not in the alphabet whose last two are `c62` and `c63` */
-static int value64(char c, char c62, char c63)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    if (c == c62)
-        return 62;
-    return c == c63 ? 63 : -1;
-}
+/* The value of a character plus 1; 0: not in the alphabet, whose last two are `c62` and `c63`. A
+ * table, because a callback brings 1,000 of them and comparing cost a tenth of its polling thread.
+ */
+/* clang-format off */
+#define VALUES64(c62, c63) {                                                                       \
+    ['A'] = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, \
+            25, 26,                                                                                \
+    ['a'] = 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,    \
+            48, 49, 50, 51, 52,                                                                    \
+    ['0'] = 53, 54, 55, 56, 57, 58, 59, 60, 61, 62,                                                \
+    [c62] = 63, [c63] = 64 }
+/* clang-format on */
+static const uint8_t values64_standard[256] = VALUES64('+', '/');
+static const uint8_t values64_url[256] = VALUES64('-', '_');
 
 /* `text` without its padding. */
-static enum err decode64(struct arena *a, struct str text, char c62, char c63, struct str *ret)
+static enum err decode64(struct arena *a, struct str text, const uint8_t values[256],
+                         struct str *ret)
 {
     if (text.n % 4 == 1)
         return ERR_INVALID;
-    char *p = arena_alloc(a, text.n / 4 * 3 + 3);
-    size_t n = 0;
+    const unsigned char *u = (const unsigned char *)text.p;
+    char *p = arena_raw(a, text.n / 4 * 3 + 3);
+    size_t n = 0, i = 0;
+    for (; i + 4 <= text.n; i += 4) {
+        unsigned w = values[u[i]], x = values[u[i + 1]], y = values[u[i + 2]], z = values[u[i + 3]];
+        if (!w || !x || !y || !z)
+            return ERR_INVALID;
+        uint32_t bits = (w - 1) << 18 | (x - 1) << 12 | (y - 1) << 6 | (z - 1);
+        p[n++] = (char)(bits >> 16);
+        p[n++] = (char)(bits >> 8);
+        p[n++] = (char)bits;
+    }
     uint32_t bits = 0;
     unsigned have = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        int v = value64(text.p[i], c62, c63);
-        if (v < 0)
+    for (; i < text.n; i++) {
+        if (!values[u[i]])
             return ERR_INVALID;
-        bits = (bits << 6) | (uint32_t)v;
+        bits = bits << 6 | (uint32_t)(values[u[i]] - 1);
         have += 6;
         if (have >= 8) {
             have -= 8;
@@ -336,12 +348,12 @@ enum err str_unbase64(struct arena *a, struct str text, struct str *ret)
         return ERR_INVALID;
     for (int pad = 0; pad < 2 && text.n && text.p[text.n - 1] == '='; pad++)
         text.n--;
-    return decode64(a, text, '+', '/', ret);
+    return decode64(a, text, values64_standard, ret);
 }
 
 enum err str_unbase64url(struct arena *a, struct str text, struct str *ret)
 {
-    return decode64(a, text, '-', '_', ret);
+    return decode64(a, text, values64_url, ret);
 }
 
 struct str str_percent(struct arena *a, struct str s)
