@@ -58,9 +58,10 @@ struct store_driver {
     enum err (*script)(struct conn *c, struct str sql,
                        struct err_info *info); /* several statements: migrations */
     enum err (*owner_lock)(struct str path, int *ret_fd, struct err_info *info);
-    /* Group-commit engines: a slice of checkpoint work. `inline_now` when called by the writer
-     * itself. ERR_RETRY: another is at it. */
-    enum err (*checkpoint)(struct conn *c, bool inline_now, int64_t *ret_frames_left,
+    /* Group-commit engines: a pass of checkpoint work over the log as it is at its start;
+     * *ret_copied: how many frames of the log are in the database file now. `inline_now` when
+     * called by the writer itself. ERR_RETRY: another is at it. */
+    enum err (*checkpoint)(struct conn *c, bool inline_now, int64_t *ret_copied,
                            struct err_info *info);
     int64_t (*wal_frames)(struct conn *c); /* frames in the log after this writer's last commit */
     int64_t (*free_bytes)(

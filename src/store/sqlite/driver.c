@@ -391,7 +391,7 @@ static int64_t wal_frames(struct conn *c)
 /* PASSIVE in both cases: it never waits for readers. When nothing is left and no reader holds the
  * log, the next commit starts it from the front again; it is never truncated in operation, because
  * appending syncs cost twice (F7). */
-static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_frames_left,
+static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_copied,
                            struct err_info *info)
 {
     (void)inline_now;
@@ -399,7 +399,7 @@ static enum err checkpoint(struct conn *c, bool inline_now, int64_t *ret_frames_
     int rc = sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
     if (rc != SQLITE_OK)
         return fail(c, rc, "checkpoint", info);
-    *ret_frames_left = frames > copied ? frames - copied : 0;
+    *ret_copied = copied;
     return ERR_OK;
 }
 
