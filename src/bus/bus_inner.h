@@ -6,6 +6,7 @@
 #include "bus/bus_sql.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define BUS_BATCH       128
 #define BUS_WORKERS_MAX 64
@@ -33,6 +34,8 @@ struct bus {
     char serving[BUS_WORKERS_MAX][BUS_TARGET_MAX + 1];
     unsigned serving_count;
     char served_last[BUS_TARGET_MAX + 1];
+
+    _Atomic size_t turn_events; /* how many events the last turns got through in their time */
 };
 
 /* How many events one turn takes: each may need CONSUMER_IDS ids a consumer, and a rule has at most

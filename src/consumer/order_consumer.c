@@ -12,15 +12,15 @@ static_assert(ORDER_SETTLE_IDS <= CONSUMER_IDS, "a settle fits into a consumer's
 
 static enum err consume(struct tx *tx, const struct event *event, void *ctx, struct err_info *info)
 {
-    struct payment p;
+    int64_t order_id;
     struct order order;
-    enum err e = payment_load(tx, event->subject.id, &p, info);
+    enum err e = payment_order_id(tx, event->subject.id, &order_id, info);
 
     (void)ctx;
     if (e)
         return e;
-    return event->type == EVENT_PAYMENT_SUCCESS ? order_settle(tx, p.order_no.id, &order, info)
-                                                : order_attempt_ended(tx, p.order_no.id, info);
+    return event->type == EVENT_PAYMENT_SUCCESS ? order_settle(tx, order_id, &order, info)
+                                                : order_attempt_ended(tx, order_id, info);
 }
 
 const struct consumer order_consumer = {

@@ -392,6 +392,11 @@ enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct
     return payment_sql_load(tx, pay_id, ret, info);
 }
 
+enum err payment_order_id(struct tx *tx, int64_t pay_id, int64_t *ret, struct err_info *info)
+{
+    return payment_sql_order_id(tx, pay_id, ret, info);
+}
+
 enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n,
                            struct err_info *info)
 {

@@ -92,6 +92,8 @@ enum err payment_apply_to(struct tx *tx, struct payment *p, enum fact_kind fact,
                           struct str trace_id, enum payment_move *ret_move, struct err_info *info);
 
 enum err payment_load(struct tx *tx, int64_t pay_id, struct payment *ret, struct err_info *info);
+/* Only which order it is for; ERR_NOT_FOUND. */
+enum err payment_order_id(struct tx *tx, int64_t pay_id, int64_t *ret, struct err_info *info);
 enum err payments_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n,
                            struct err_info *info);
 /* What decides about an order: its attempts that are open, succeeded or quarantined, oldest first.

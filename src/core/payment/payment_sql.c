@@ -31,6 +31,7 @@ SQL(payment_insert, "INSERT INTO payment_order (id, slot, order_id, caller, acco
                     " ?, ?, ?, 0, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 SQL(payment_by_id, "SELECT " COLUMNS " FROM payment_order WHERE id = ?");
+SQL(payment_order_of, "SELECT order_id FROM payment_order WHERE id = ?");
 SQL(payment_request, "SELECT request_endpoint, request_body FROM payment_order WHERE id = ?");
 SQL(payment_of_order,
     "SELECT " COLUMNS " FROM payment_order WHERE order_id = ? ORDER BY id LIMIT ?");
@@ -337,6 +338,17 @@ static enum err one_id(struct query *q, int64_t *ret_id, struct err_info *info)
     if (row)
         query_end(q);
     return ERR_OK;
+}
+
+enum err payment_sql_order_id(struct tx *tx, int64_t id, int64_t *ret, struct err_info *info)
+{
+    struct query *q = tx_query(tx, &payment_order_of);
+
+    query_int(q, id);
+    enum err e = one_id(q, ret, info);
+    if (!e && !*ret)
+        return err_set(info, ERR_NOT_FOUND, "no payment %" PRId64, id);
+    return e;
 }
 
 enum err payment_sql_by_request(struct tx *tx, int64_t order_id, struct str request_id,

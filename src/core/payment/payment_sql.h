@@ -12,6 +12,7 @@
 enum err payment_sql_insert(
     struct tx *tx, const struct payment *p,
     struct err_info *info); /* ERR_EXISTS: number, request id or open place taken */
+enum err payment_sql_order_id(struct tx *tx, int64_t id, int64_t *ret, struct err_info *info);
 enum err payment_sql_load(struct tx *tx, int64_t id, struct payment *ret, struct err_info *info);
 enum err payment_sql_load_request(struct tx *tx, struct payment *p,
                                   struct err_info *info); /* the bytes to send */
