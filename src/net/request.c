@@ -66,6 +66,13 @@ static int final_status(struct http_request *req, struct MHD_Connection *mhd)
     return own ? (int)own->http_status : 0; /* refused by the library itself */
 }
 
+/* Gives up what the body holds of the listener's room. */
+static void body_done(struct http_request *req)
+{
+    atomic_fetch_sub(&req->server->body_bytes, req->body.n);
+    buf_done(&req->body);
+}
+
 void request_end(void *arg, struct MHD_Connection *mhd, void **context,
                  enum MHD_RequestTerminationCode code)
 {
@@ -84,6 +91,7 @@ void request_end(void *arg, struct MHD_Connection *mhd, void **context,
     for (struct request_done *d = req->done; d; d = d->next)
         d->fn(req, sent, d->arg);
 
+    body_done(req);
     if (req->conn->state != CONN_SHUT)
         conn_move(req->conn, CONN_IDLE, l->now_us);
     l->active--;
@@ -269,16 +277,32 @@ static enum MHD_Result headers_complete(struct http_request *req, const char *ur
     /* What the library tolerates in chunk framing and trailers must not become a second request. */
     req->close_after = req->head.chunked;
     if (has_body)
-        buf_init_arena(&req->body, req->arena, req->route->http->body_max);
+        buf_init(&req->body, req->route->http->body_max);
     conn_move(req->conn, has_body ? CONN_BODY : CONN_BUSY, req->loop->now_us);
     return MHD_YES;
 }
 
 /* ---- body and handler ---- */
 
+/* All bodies of a listener together stay within `body_bytes_max`: nobody has said yet who he is. */
+static bool body_has_room(struct http_request *req, size_t n)
+{
+    struct http_server *s = req->server;
+    if (atomic_fetch_add(&s->body_bytes, n) + n <= s->o.body_bytes_max)
+        return true;
+    atomic_fetch_sub(&s->body_bytes, n);
+    return false;
+}
+
 static enum MHD_Result body_piece(struct http_request *req, const char *data, size_t *n)
 {
-    if (!buf_ok(&req->body)) {
+    if (!req->refusal.status && req->body.n + *n > req->body.max)
+        req->refusal =
+            refusal_of(413, "BODY_TOO_LARGE", "the body is larger than this path allows");
+    else if (!req->refusal.status && !body_has_room(req, *n))
+        req->refusal = refusal_of(503, "BUSY", "too many bodies are being received");
+    if (req->refusal.status) {
+        body_done(req);
         req->body_over += *n;
         if (req->body_over > BODY_OVER_MAX)
             return MHD_NO;
@@ -327,9 +351,6 @@ static enum MHD_Result request_complete(struct http_request *req)
     req->phase = REQUEST_HANDLING;
     loop_turn_begin(req->loop);
 
-    if (!req->refusal.status && req->body.max && !buf_ok(&req->body))
-        req->refusal =
-            refusal_of(413, "BODY_TOO_LARGE", "the body is larger than this path allows");
     if (req->refusal.status) {
         request_refuse(req, req->refusal.status, req->refusal.code, req->refusal.text);
     } else if (s->o.admit && !(route->flags & HTTP_OPEN) && !s->o.admit(req, route, s->o.service)) {

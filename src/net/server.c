@@ -28,6 +28,8 @@ static void fill_defaults(struct http_server_options *o)
         o->body_ms = 10000;
     if (o->idle_ms == 0)
         o->idle_ms = 30000;
+    if (o->body_bytes_max == 0)
+        o->body_bytes_max = 32 << 20;
     if (o->header_bytes_max == 0)
         o->header_bytes_max = 12 * 1024;
 }

@@ -51,6 +51,7 @@ struct http_server_options {
     unsigned per_address_max; /* 64; 0: off (behind a proxy) */
     int64_t header_ms, body_ms, idle_ms;  /* 5 s, 10 s, 30 s */
     size_t header_bytes_max;              /* 12 KB */
+    size_t body_bytes_max;                /* of all bodies together: 32 MB */
     struct str tls_cert_pem, tls_key_pem; /* both set: TLS */
     const struct http_route *routes;
     void *service; /* handed to handlers and hooks */

@@ -88,7 +88,8 @@ struct http_server {
     unsigned loop_count;
     struct loop *loops;
     atomic_uint connections;
-    atomic_uint posting; /* threads inside http_finish_later */
+    atomic_size_t body_bytes; /* of all requests that exist */
+    atomic_uint posting;      /* threads inside http_finish_later */
     atomic_bool quiescing, stopping;
     _Atomic int64_t stop_by_us;
 };
@@ -138,8 +139,8 @@ struct http_request {
     struct route_path route_path;
     struct request_query *query;
     size_t query_count;
-    struct buf body;
-    size_t body_over; /* bytes beyond the limit, thrown away */
+    struct buf body;  /* on the heap: it grows without leaving copies behind */
+    size_t body_over; /* bytes of a refused body, thrown away */
     struct refusal refusal;
     void *user;
 

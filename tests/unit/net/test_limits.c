@@ -224,6 +224,40 @@ static void test_slow_body(void **state)
     assert_int_equal(test_status(port, GET("/ok")), 200);
 }
 
+/* Bodies of strangers share one bounded room; what does not fit is refused, not stored. */
+static void test_bodies_have_one_room(void **state)
+{
+    (void)state;
+    start((struct http_server_options) { .loops = 1, .body_bytes_max = 1500 });
+    static char thousand[1001];
+    memset(thousand, 'x', 1000);
+    static const char head[] = "POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+
+    int first = test_connect(port), second;
+    test_puts(first, head);
+    test_send(first, thousand, 900);
+    assert_int_equal(test_status(port, GET("/ok")), 200); /* the piece has been taken in */
+
+    second = test_connect(port);
+    test_puts(second, head);
+    test_send(second, thousand, 1000);
+    test_read(second, false, &got);
+    assert_int_equal(got.status, 503);
+    close(second);
+
+    test_send(first, thousand, 100);
+    test_read(first, false, &got);
+    assert_int_equal(got.status, 200);
+
+    second = test_connect(port);
+    test_puts(second, head);
+    test_send(second, thousand, 1000);
+    test_read(second, false, &got);
+    assert_int_equal(got.status, 200);
+    close(first);
+    close(second);
+}
+
 static void test_idle(void **state)
 {
     (void)state;
@@ -247,7 +281,8 @@ static void test_new_after_quiet(void **state)
     env_test_advance(&test, 60 * 1000);
 
     int fd = test_connect(port);
-    assert_int_equal(test_status(port, GET("/ok")), 200); /* accepted behind it: it has had a turn */
+    assert_int_equal(test_status(port, GET("/ok")),
+                     200); /* accepted behind it: it has had a turn */
     test_puts(fd, GET("/ok"));
     test_read(fd, false, &got);
     assert_int_equal(got.status, 200);
@@ -370,6 +405,7 @@ int main(void)
         cmocka_unit_test_teardown(test_two_loops, stop),
         cmocka_unit_test_teardown(test_slow_headers, stop),
         cmocka_unit_test_teardown(test_slow_body, stop),
+        cmocka_unit_test_teardown(test_bodies_have_one_room, stop),
         cmocka_unit_test_teardown(test_idle, stop),
         cmocka_unit_test_teardown(test_new_after_quiet, stop),
         cmocka_unit_test_teardown(test_answer_not_taken, stop),
