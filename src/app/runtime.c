@@ -153,7 +153,7 @@ static enum err open_services(struct runtime *r, struct err_info *info)
         .webhook_workers = (unsigned)r->settings.webhook.workers,
     };
     r->bus = bus_new(&bo);
-    r->notify = notify_new(&r->centre);
+    r->notify = notify_new(&r->centre, r->settings.notify.behind_proxy);
     r->job_context = (struct job_context) {
         .centre = &r->centre,
         .bus = r->bus,

@@ -39,13 +39,13 @@ struct callback_job {
     int64_t start_us;
 };
 
-struct notify_service *notify_new(struct centre *centre)
+struct notify_service *notify_new(struct centre *centre, bool behind_proxy)
 {
     struct notify_service *s = calloc(1, sizeof *s);
     if (!s)
         abort();
     s->centre = centre;
-    s->rejects = rejects_new(centre->env);
+    s->rejects = rejects_new(centre->env, !behind_proxy);
     return s;
 }
 

@@ -8,7 +8,8 @@
 
 struct notify_service;
 
-struct notify_service *notify_new(struct centre *centre);
+/* behind_proxy: every peer is the proxy, so no address is refused for its forgeries. */
+struct notify_service *notify_new(struct centre *centre, bool behind_proxy);
 void notify_free(struct notify_service *s);
 extern const struct http_route notify_routes[];
 /* Job step: writes the ring's samples of rejected deliveries to callback_reject (bounded). */

@@ -27,18 +27,20 @@ struct sample {
 
 struct rejects {
     struct env *env;
+    bool by_address;
     pthread_mutex_t lock;
     struct place places[PLACES];
     struct sample *samples; /* REJECT_SAMPLES, made with the first */
     size_t first, count;
 };
 
-struct rejects *rejects_new(struct env *env)
+struct rejects *rejects_new(struct env *env, bool by_address)
 {
     struct rejects *r = calloc(1, sizeof *r);
     if (!r)
         abort();
     r->env = env;
+    r->by_address = by_address;
     pthread_mutex_init(&r->lock, NULL);
     return r;
 }
@@ -64,7 +66,7 @@ static struct place *place_of(struct rejects *r, struct str peer)
 
 bool rejects_refuses(struct rejects *r, struct str peer)
 {
-    if (!peer.n || is_loopback(peer))
+    if (!r->by_address || !peer.n || is_loopback(peer))
         return false;
     int64_t now = env_now_ms(r->env);
     pthread_mutex_lock(&r->lock);

@@ -7,7 +7,7 @@
 
 struct rejects;
 
-struct rejects *rejects_new(struct env *env);
+struct rejects *rejects_new(struct env *env, bool by_address); /* false: refuses nobody */
 void rejects_free(struct rejects *r);
 
 /* Has this address sent so many forged signatures lately that the next one is not worth an RSA

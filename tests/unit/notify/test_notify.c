@@ -17,7 +17,7 @@ struct fixture {
 static void begin(struct fixture *x)
 {
     flow_world_open(&x->f, true);
-    x->svc = notify_new(&x->f.c);
+    x->svc = notify_new(&x->f.c, false);
     struct http_server_options o = { .name = "notify",
                                      .listen = STR("127.0.0.1:0"),
                                      .loops = 1,

@@ -15,7 +15,7 @@ static void forged_signatures_close_the_door(void **state)
     (void)state;
     struct env_test test;
     env_init_test(&test, WORLD_NOW_MS, 1);
-    struct rejects *r = rejects_new(&test.env);
+    struct rejects *r = rejects_new(&test.env, true);
     struct str peer = STR("203.0.113.9");
     struct reject_sample s = sample(peer, NOTICE_REASON_SIGNATURE);
 
@@ -37,7 +37,7 @@ static void only_forgeries_count_and_never_the_proxy(void **state)
     (void)state;
     struct env_test test;
     env_init_test(&test, WORLD_NOW_MS, 1);
-    struct rejects *r = rejects_new(&test.env);
+    struct rejects *r = rejects_new(&test.env, true);
     for (int i = 0; i < 3 * REJECT_FORGED_MAX; i++) {
         struct reject_sample probe = sample(STR("203.0.113.9"), NOTICE_REASON_PROBE),
                              stale = sample(STR("203.0.113.9"), NOTICE_REASON_STALE);
@@ -54,13 +54,28 @@ static void only_forgeries_count_and_never_the_proxy(void **state)
     rejects_free(r);
 }
 
+/* A proxy on another host is one address for everybody: one forger must not get all refused. */
+static void nobody_is_refused_behind_a_proxy(void **state)
+{
+    (void)state;
+    struct env_test test;
+    env_init_test(&test, WORLD_NOW_MS, 1);
+    struct rejects *r = rejects_new(&test.env, false);
+    struct reject_sample s = sample(STR("10.0.0.2"), NOTICE_REASON_SIGNATURE);
+
+    for (int i = 0; i < 3 * REJECT_FORGED_MAX; i++)
+        rejects_note(r, &s);
+    assert_false(rejects_refuses(r, STR("10.0.0.2")));
+    rejects_free(r);
+}
+
 /* Whatever addresses a flood uses, it gets no other address refused. */
 static void nobody_is_refused_for_another(void **state)
 {
     (void)state;
     struct env_test test;
     env_init_test(&test, WORLD_NOW_MS, 1);
-    struct rejects *r = rejects_new(&test.env);
+    struct rejects *r = rejects_new(&test.env, true);
     ARENA_AUTO a = arena_new(4096);
     for (int i = 0; i < 20000; i++) {
         struct reject_sample s = sample(
@@ -77,7 +92,7 @@ static void samples_are_bounded_and_cut(void **state)
     (void)state;
     struct env_test test;
     env_init_test(&test, WORLD_NOW_MS, 1);
-    struct rejects *r = rejects_new(&test.env);
+    struct rejects *r = rejects_new(&test.env, true);
     ARENA_AUTO a = arena_new(4096);
     char *big = arena_alloc(a, 100000);
     memset(big, 'x', 100000);
@@ -102,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_signatures_close_the_door),
         cmocka_unit_test(only_forgeries_count_and_never_the_proxy),
+        cmocka_unit_test(nobody_is_refused_behind_a_proxy),
         cmocka_unit_test(nobody_is_refused_for_another),
         cmocka_unit_test(samples_are_bounded_and_cut),
     };
