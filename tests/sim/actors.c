@@ -1,0 +1,313 @@
+/* actors.c -- who does what: merchants that make orders, cancel, complete and ask; shoppers that
+ * start to pay, several at once and again, and pay what they were shown, also long after.
+ *
+ * An actor has little patience: a call without an answer is made again, as a merchant's system
+ * would, with the same request id if it has one. What actors were told is held against the centre:
+ * after "cancelled" nobody may be given anything to pay. */
+#include "sim.h"
+
+#include "base/json.h"
+#include "core/order/order.h"
+#include "core/payment/flow.h"
+
+#define ORDERS_MAX  4
+#define SHOWN_MAX   24
+#define TRIES       5
+#define PATIENCE_MS 12000
+#define MINUTE_MS   60000LL
+
+struct shop_order {
+    struct sim *s;
+    int64_t fen, expire_in_ms;
+    struct str merchant_no;
+    struct number no;               /* none: not made yet */
+    struct number shown[SHOWN_MAX]; /* attempts whose credentials somebody has seen */
+    size_t shown_n;
+    bool cancelled; /* as the merchant was told */
+    unsigned shoppers;
+};
+
+static struct act act_of(struct sim *s, const char *actor)
+{
+    return (struct act) { .caller = { SIM_CALLER, STR("shop") },
+                          .actor = str_of(actor),
+                          .trace_id = STR("sim"),
+                          .arena = s->arena };
+}
+
+/* A failure of ours, unless the store could not say whether it wrote. */
+static void expect_sane(struct sim_process *p, enum code code, const char *what, struct number no)
+{
+    sim_note(p->sim, what, (int64_t)code);
+    if (code == CODE_INTERNAL && !store_failed(p->centre.store) &&
+        p->sim->temper.commits != COMMITS_LOSE_ANSWERS)
+        sim_fail(p->sim, no, "%s: INTERNAL", what);
+}
+
+static bool worth_a_retry(enum code code)
+{
+    return code == CODE_BUSY || code == CODE_INTERNAL || code == CODE_REQUEST_IN_FLIGHT ||
+           code == CODE_CHANNEL_BUSY || code == CODE_ATTEMPT_CLOSING || code == CODE_NO_ACCOUNT;
+}
+
+/* What is common to all calls: the order, and what came back. */
+struct ask {
+    struct shop_order *o;
+    enum code code;
+    struct refusal refusal;
+    struct number pay_no;
+    /* paying */
+    struct payment_new pay;
+    struct payment payment;
+    bool shown, was_cancelled;
+    /* others */
+    struct order order;
+    bool flag;
+};
+
+/* Until there is an answer that will not change by asking again. */
+static bool insist(struct sim *s, const char *name, sim_serve *serve, struct ask *ask)
+{
+    for (int i = 0; i < TRIES; i++) {
+        /* Its own copy: the server of a call given up may still write into the one before. */
+        struct ask *k = arena_one(s->arena, struct ask);
+        *k = *ask;
+        if (sim_call(s, name, serve, k, 1000 + sim_below(s, PATIENCE_MS)) &&
+            !worth_a_retry(k->code)) {
+            *ask = *k;
+            return true;
+        }
+        sim_sleep(s, 100 + sim_below(s, 5000));
+    }
+    return false;
+}
+
+/* ---- orders ---- */
+
+static void serve_create(struct sim_process *p, void *arg)
+{
+    struct ask *k = arg;
+    struct act act = act_of(p->sim, "caller:shop");
+    struct order_new n = { .merchant_order_no = k->o->merchant_no,
+                           .user_id = STR("user"),
+                           .subject = STR("茶 tea"),
+                           .has_amount = true,
+                           .amount_fen = k->o->fen,
+                           .currency = STR("CNY"),
+                           .expire_in_ms = k->o->expire_in_ms };
+    k->code = order_create(&p->centre, &act, &n, &k->order, &k->flag, &k->refusal);
+    expect_sane(p, k->code, "create", k->order.no);
+}
+
+static void serve_cancel(struct sim_process *p, void *arg)
+{
+    struct ask *k = arg;
+    struct act act = act_of(p->sim, "caller:shop");
+    k->code = order_cancel(&p->centre, &act, k->o->no, STR("changed my mind"), &k->order, &k->flag,
+                           &k->refusal);
+    expect_sane(p, k->code, "cancel", k->o->no);
+}
+
+static void serve_complete(struct sim_process *p, void *arg)
+{
+    struct ask *k = arg;
+    struct act act = act_of(p->sim, "caller:shop");
+    k->code = order_complete(&p->centre, &act, k->o->no, &k->order, &k->refusal);
+    expect_sane(p, k->code, "complete", k->o->no);
+}
+
+/* ---- payments ---- */
+
+static void serve_start(struct sim_process *p, void *arg)
+{
+    struct ask *k = arg;
+    struct act act = act_of(p->sim, "caller:shop");
+    enum payment_started how;
+    struct json_out out;
+    struct err_info info = { 0 };
+    struct buf text;
+
+    k->pay.order_no = k->o->no;
+    k->code = payment_start(&p->centre, &act, &k->pay, &k->payment, &how, &k->refusal);
+    expect_sane(p, k->code, "start", k->o->no);
+    if (k->code)
+        return;
+    buf_init_arena(&text, p->sim->arena, 8192);
+    json_out_init(&out, &text);
+    json_begin_object(&out);
+    if (payment_client(&p->centre, &k->payment, p->sim->arena, &out, &k->shown, &info))
+        sim_fail(p->sim, k->payment.no, "no client parameters: %s", info.text);
+    json_end_object(&out);
+    if (k->shown && k->was_cancelled)
+        sim_fail(p->sim, k->payment.no, "something to pay for an order that was cancelled");
+}
+
+static void serve_close(struct sim_process *p, void *arg)
+{
+    struct ask *k = arg;
+    struct act act = act_of(p->sim, "caller:shop");
+    k->code = payment_close(&p->centre, &act, k->pay_no, &k->payment, &k->flag, &k->refusal);
+    expect_sane(p, k->code, "close", k->pay_no);
+}
+
+static void serve_sync(struct sim_process *p, void *arg)
+{
+    struct ask *k = arg;
+    struct act act = act_of(p->sim, "caller:shop");
+    k->code = payment_sync(&p->centre, &act, k->pay_no, &k->payment, &k->refusal);
+    expect_sane(p, k->code, "sync", k->pay_no);
+}
+
+static struct number any_shown(struct shop_order *o)
+{
+    return o->shown_n ? o->shown[sim_below(o->s, (int64_t)o->shown_n)] : (struct number) { 0 };
+}
+
+static void pay_at_the_phone(struct shop_order *o)
+{
+    struct number no = any_shown(o);
+    struct err_info info = { 0 };
+    if (number_is(no))
+        sim_note(o->s, "phone",
+                 (int64_t)sandbox_pay(o->s->sandbox, number_str(o->s->arena, no), &info));
+}
+
+static void start_to_pay(struct shop_order *o, unsigned shopper)
+{
+    static const char *const methods[] = { "native", "app", "native", "jsapi" };
+    struct sim *s = o->s;
+    struct ask k = { .o = o, .was_cancelled = o->cancelled };
+
+    k.pay.method = str_of(methods[sim_below(s, 4)]);
+    if (str_eq(k.pay.method, STR("jsapi")))
+        k.pay.payer = STR("oPayer0000000000000000000001");
+    switch (sim_below(s, 3)) {
+    case 0:
+        k.pay.request_id = str_printf(s->arena, "once-%u", shopper);
+        break;
+    case 1:
+        k.pay.request_id = str_printf(s->arena, "r-%lld", (long long)sim_below(s, 1000000));
+        break;
+    }
+    if (!insist(s, "start", serve_start, &k) || k.code || !k.shown)
+        return;
+    if (o->shown_n < SHOWN_MAX)
+        o->shown[o->shown_n++] = k.payment.no;
+}
+
+/* ---- people ---- */
+
+static void leave(struct sim *s)
+{
+    s->actors--;
+}
+
+static bool wait_for_order(struct shop_order *o)
+{
+    for (int i = 0; i < 60 && !number_is(o->no); i++)
+        sim_sleep(o->s, 500 + sim_below(o->s, 1000));
+    return number_is(o->no);
+}
+
+static void merchant(struct sim *s, void *arg)
+{
+    struct shop_order *o = arg;
+    struct ask k = { .o = o };
+    sim_sleep(s, sim_below(s, 20000));
+    for (int i = 0; i < TRIES && !number_is(o->no); i++)
+        if (insist(s, "create", serve_create, &k) && !k.code)
+            o->no = k.order.no;
+    leave(s);
+}
+
+static void shopper(struct sim *s, void *arg)
+{
+    struct shop_order *o = arg;
+    unsigned me = ++o->shoppers;
+    if (wait_for_order(o))
+        for (int64_t n = 1 + sim_below(s, 4); n > 0; n--) {
+            start_to_pay(o, me);
+            sim_sleep(s, sim_below(s, sim_chance(s, 30) ? 90000 : 8000));
+            if (sim_chance(s, 50))
+                pay_at_the_phone(o);
+        }
+    leave(s);
+}
+
+/* Somebody with an old code in his hand. */
+static void latecomer(struct sim *s, void *arg)
+{
+    struct shop_order *o = arg;
+    for (int64_t n = 1 + sim_below(s, 3); n > 0; n--) {
+        sim_sleep(s, sim_below(s, 3 * MINUTE_MS));
+        pay_at_the_phone(o);
+    }
+    leave(s);
+}
+
+static void canceller(struct sim *s, void *arg)
+{
+    struct shop_order *o = arg;
+    sim_sleep(s, sim_below(s, 2 * MINUTE_MS));
+    if (wait_for_order(o))
+        for (int64_t n = 1 + sim_below(s, 3); n > 0 && !o->cancelled; n--) {
+            struct ask k = { .o = o };
+            if (insist(s, "cancel", serve_cancel, &k) && !k.code && !k.flag)
+                o->cancelled = true;
+            sim_sleep(s, sim_below(s, 20000));
+        }
+    leave(s);
+}
+
+static void closer(struct sim *s, void *arg)
+{
+    struct shop_order *o = arg;
+    for (int64_t n = 1 + sim_below(s, 3); n > 0; n--) {
+        sim_sleep(s, sim_below(s, MINUTE_MS));
+        struct ask k = { .o = o, .pay_no = any_shown(o) };
+        if (number_is(k.pay_no))
+            insist(s, sim_chance(s, 50) ? "close" : "sync",
+                   sim_chance(s, 60) ? serve_close : serve_sync, &k);
+    }
+    leave(s);
+}
+
+static void completer(struct sim *s, void *arg)
+{
+    struct shop_order *o = arg;
+    if (wait_for_order(o))
+        for (int i = 0; i < 6; i++) {
+            struct ask k = { .o = o };
+            sim_sleep(s, sim_below(s, MINUTE_MS));
+            if (insist(s, "complete", serve_complete, &k) && !k.code)
+                break;
+        }
+    leave(s);
+}
+
+static void enter(struct sim *s, int percent, const char *name, sim_fn *fn, struct shop_order *o)
+{
+    if (!sim_chance(s, percent))
+        return;
+    s->actors++;
+    sim_spawn(s, name, SIM_OUTSIDE, fn, o);
+}
+
+void sim_actors_start(struct sim *s)
+{
+    int64_t orders = 1 + sim_below(s, ORDERS_MAX);
+    for (int64_t i = 0; i < orders; i++) {
+        struct shop_order *o = arena_one(s->arena, struct shop_order);
+        o->s = s;
+        o->fen = 1 + sim_below(s, 100000);
+        o->expire_in_ms = sim_chance(s, 60) ? 2 * MINUTE_MS + sim_below(s, 4 * MINUTE_MS) : 0;
+        o->merchant_no = str_printf(s->arena, "M-%lld", (long long)i);
+        enter(s, 100, "merchant", merchant, o);
+        enter(s, 100, "shopper", shopper, o);
+        enter(s, 45, "shopper", shopper, o);
+        enter(s, 35, "latecomer", latecomer, o);
+        enter(s, 35, "canceller", canceller, o);
+        enter(s, 35, "closer", closer, o);
+        enter(s, 25, "completer", completer, o);
+    }
+}
