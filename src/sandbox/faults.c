@@ -36,6 +36,7 @@ static const struct {
     [FAULT_REFUND_CLOSED] = { "REFUND_CLOSED", true },
     [FAULT_REFUND_ABNORMAL] = { "REFUND_ABNORMAL", true },
     [FAULT_CALLBACK_UNSIGNED] = { "CALLBACK_UNSIGNED", true },
+    [FAULT_PAY_CLOSED] = { "PAY_CLOSED", true },
 };
 _Static_assert(sizeof(known) / sizeof(known[0]) == SANDBOX_FAULTS, "every fault has a name");
 

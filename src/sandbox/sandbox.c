@@ -162,7 +162,10 @@ enum err sandbox_pay_locked(struct sandbox *s, struct trade *t, struct err_info 
     int64_t now_ms = env_now_ms(s->env);
     struct sandbox_fault_rule rule;
     books_age_trade(t, now_ms);
-    if (t->state != TRADE_NOTPAY)
+    bool typing =
+        t->state == TRADE_CLOSED &&
+        sandbox_faults_hit(&s->faults, FAULT_PAY_CLOSED, STR("pay"), t->account->mchid, NULL);
+    if (t->state != TRADE_NOTPAY && !typing)
         return err_set(info, ERR_CONFLICT, "the trade is %s", books_trade_state(t->state));
     if (now_ms >= t->expire_ms)
         return err_set(info, ERR_CONFLICT, "the time to pay is over");

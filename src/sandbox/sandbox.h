@@ -88,8 +88,9 @@ enum sandbox_fault {
     FAULT_REFUND_CLOSED,     /* … ends CLOSED */
     FAULT_REFUND_ABNORMAL,   /* … ends ABNORMAL */
     FAULT_CALLBACK_UNSIGNED, /* without any Wechatpay- header */
+    FAULT_PAY_CLOSED, /* the payer was typing while the trade was closed, and it still pays */
 };
-#define SANDBOX_FAULTS (FAULT_CALLBACK_UNSIGNED + 1)
+#define SANDBOX_FAULTS (FAULT_PAY_CLOSED + 1)
 struct sandbox_fault_rule {
     enum sandbox_fault fault;
     /* "prepay", "query", "close", "refund", "query_refund", "certificates"; "*" or empty: any. Not

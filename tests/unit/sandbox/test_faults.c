@@ -91,6 +91,18 @@ static void answers_that_prove_nothing(void **state)
     assert_str(trade("FAULT00001").state, "CLOSED");
 }
 
+static void paid_while_it_was_closed(void **state)
+{
+    (void)state;
+    assert_answer(prepay("FAULT00001", 1), 200, NULL);
+    assert_answer(close_call("FAULT00001"), 204, NULL);
+    assert_int_equal(sandbox_pay(sandbox, STR("FAULT00001"), NULL), ERR_CONFLICT);
+    fault((struct sandbox_fault_rule) { .fault = FAULT_PAY_CLOSED, .times = 1 });
+    assert_ok(sandbox_pay(sandbox, STR("FAULT00001"), NULL));
+    assert_str(trade("FAULT00001").state, "SUCCESS");
+    assert_int_equal(sandbox_pay(sandbox, STR("FAULT00001"), NULL), ERR_CONFLICT);
+}
+
 static void rules_choose_their_calls(void **state)
 {
     (void)state;
@@ -158,6 +170,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(not_sent_at_all, begin, end),
         cmocka_unit_test_setup_teardown(refused_with_nothing_done, begin, end),
         cmocka_unit_test_setup_teardown(answers_that_prove_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(paid_while_it_was_closed, begin, end),
         cmocka_unit_test_setup_teardown(rules_choose_their_calls, begin, end),
         cmocka_unit_test_setup_teardown(rules_count_down_one_after_the_other, begin, end),
         cmocka_unit_test_setup_teardown(probability_comes_from_the_seed, begin, end),
