@@ -23,6 +23,11 @@ static const char *const mutation_names[] = {
     [MUTATION_NONE] = "none",
     [MUTATION_SYNC_OFF] = "sync_off",
     [MUTATION_ANSWER_BEFORE_COMMIT] = "answer_before_commit",
+    [MUTATION_CANCEL_UNSETTLED] = "cancel_unsettled",
+    [MUTATION_NOT_EXIST_AT_ONCE] = "not_exist_at_once",
+    [MUTATION_UNKNOWN_FORGOTTEN] = "unknown_forgotten",
+    [MUTATION_CLOSE_UNHEARD] = "close_unheard",
+    [MUTATION_SURPLUS_UNTOLD] = "surplus_untold",
 };
 
 /* A misspelt hook would make a test pass without having tested anything. */

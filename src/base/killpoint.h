@@ -13,6 +13,11 @@ enum mutation {
     MUTATION_NONE,
     MUTATION_SYNC_OFF,             /* the database does not sync */
     MUTATION_ANSWER_BEFORE_COMMIT, /* callbacks are acknowledged before they are durable */
+    MUTATION_CANCEL_UNSETTLED,     /* a cancel does not look for a success that waits */
+    MUTATION_NOT_EXIST_AT_ONCE, /* "does not exist" is believed while a prepay may be on its way */
+    MUTATION_UNKNOWN_FORGOTTEN, /* a prepay without an answer counts as none */
+    MUTATION_CLOSE_UNHEARD,     /* a close without an answer counts as one that was done */
+    MUTATION_SURPLUS_UNTOLD,    /* money that an order did not want opens no incident */
 };
 
 #ifdef FENPAY_TEST_HOOKS

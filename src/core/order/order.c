@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/killpoint.h"
 #include "bus/event.h"
 #include "channel/registry.h"
 #include "core/incident/incident.h"
@@ -240,7 +241,9 @@ static enum err surplus(struct tx *tx, const struct order *o, struct payment *p,
                          money_fen(p->paid_amount), order_no.s, winner_no.s)
             : str_printf(a, "%" PRId64 " fen paid for order %s, which is %s",
                          money_fen(p->paid_amount), order_no.s, order_status_name(o->status));
-    enum err e = incident_open(tx, &incident, NULL, info);
+    enum err e = ERR_OK;
+    if (!mutation_on(MUTATION_SURPLUS_UNTOLD))
+        e = incident_open(tx, &incident, NULL, info);
     return e ? e : payment_set_settled(tx, p, SETTLED_SURPLUS, info);
 }
 
@@ -343,7 +346,8 @@ static bool any_alive(const struct payment_brief *briefs, size_t n, bool superse
                 return true;
             break;
         case PAYMENT_SUCCESS:
-            if (b->settled == SETTLED_NO || b->settled == SETTLED_WON)
+            if (b->settled == SETTLED_WON ||
+                (b->settled == SETTLED_NO && !mutation_on(MUTATION_CANCEL_UNSETTLED)))
                 return true;
             break;
         case PAYMENT_FAILED:

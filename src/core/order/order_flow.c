@@ -290,7 +290,7 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
         return ERR_OK;
     k->found = true;
     k->from = o.status;
-    if ((e = order_settle(tx, k->order_id, &o, info)))
+    if (!mutation_on(MUTATION_CANCEL_UNSETTLED) && (e = order_settle(tx, k->order_id, &o, info)))
         return e;
     if (k->due_ms && (e = order_sql_due_delete(tx, k->due_ms, k->order_id, info)))
         return e;

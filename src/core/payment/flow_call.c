@@ -155,7 +155,8 @@ static bool not_exist_is_final(const struct call *k, int64_t now_ms)
     bool lease_of_another = payment_lease_live(p, now_ms) && p->call_owner != k->lease;
 
     return k->answer.not_exist && !lease_of_another &&
-           k->asked_ms > p->expire_ms + k->account->info->expire_margin_ms;
+           (k->asked_ms > p->expire_ms + k->account->info->expire_margin_ms ||
+            mutation_on(MUTATION_NOT_EXIST_AT_ONCE));
 }
 
 static enum err person_needed(struct tx *tx, struct call *k, enum call_kind kind,
@@ -284,8 +285,9 @@ static enum err take_prepay(struct tx *tx, void *arg, struct err_info *info)
     bool mine;
     enum err e = take_call(tx, k, CALL_PREPAY, &call_id, &mine, info);
 
+    bool unknown = k->answer.outcome == CHANNEL_UNKNOWN && !mutation_on(MUTATION_UNKNOWN_FORGOTTEN);
     if (!e && !mine)
-        e = payment_sql_called(tx, &k->payment, k->answer.outcome == CHANNEL_UNKNOWN, info);
+        e = payment_sql_called(tx, &k->payment, unknown, info);
     if (!e && !mine)
         e = keep_or_release(tx, k, info);
     if (!e && !mine)
@@ -343,7 +345,9 @@ static enum err take_close(struct tx *tx, void *arg, struct err_info *info)
     bool mine;
     enum err e = take_call(tx, k, CALL_CLOSE, &call_id, &mine, info);
 
-    if (!e && !mine && k->answer.outcome == CHANNEL_DONE) {
+    bool shut = k->answer.outcome == CHANNEL_DONE ||
+                (k->answer.outcome == CHANNEL_UNKNOWN && mutation_on(MUTATION_CLOSE_UNHEARD));
+    if (!e && !mine && shut) {
         struct evidence evidence = { .kind = EVIDENCE_ANSWER, .ref = call_id, .actor = k->actor };
         e = apply(tx, k, FACT_SHUT, &evidence, CAUSE_CLOSE, info);
         if (!e)
