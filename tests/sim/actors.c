@@ -10,7 +10,7 @@
 #include "core/order/order.h"
 #include "core/payment/flow.h"
 
-#define ORDERS_MAX  4
+#define ORDERS_MAX  6
 #define SHOWN_MAX   24
 #define TRIES       5
 #define PATIENCE_MS 12000
@@ -23,7 +23,8 @@ struct shop_order {
     struct number no;               /* none: not made yet */
     struct number shown[SHOWN_MAX]; /* attempts whose credentials somebody has seen */
     size_t shown_n;
-    bool cancelled; /* as the merchant was told */
+    int64_t shown_until_ms; /* when the newest of them expires */
+    bool cancelled;         /* as the merchant was told */
     unsigned shoppers;
 };
 
@@ -191,11 +192,18 @@ static void start_to_pay(struct shop_order *o, unsigned shopper)
     }
     if (!insist(s, "start", serve_start, &k) || k.code || !k.shown)
         return;
+    o->shown_until_ms = k.payment.expire_ms;
     if (o->shown_n < SHOWN_MAX)
         o->shown[o->shown_n++] = k.payment.no;
 }
 
 /* ---- people ---- */
+
+/* What people do between two acts: up to that long on a slow day. */
+static void think(struct sim *s, int64_t max_ms)
+{
+    sim_sleep(s, sim_below(s, max_ms * s->temper.pace_percent / 100 + 1));
+}
 
 static void leave(struct sim *s)
 {
@@ -213,7 +221,7 @@ static void merchant(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     struct ask k = { .o = o };
-    sim_sleep(s, sim_below(s, 20000));
+    think(s, 20000);
     for (int i = 0; i < TRIES && !number_is(o->no); i++)
         if (insist(s, "create", serve_create, &k) && !k.code)
             o->no = k.order.no;
@@ -227,7 +235,7 @@ static void shopper(struct sim *s, void *arg)
     if (wait_for_order(o))
         for (int64_t n = 1 + sim_below(s, 4); n > 0; n--) {
             start_to_pay(o, me);
-            sim_sleep(s, sim_below(s, sim_chance(s, 30) ? 90000 : 8000));
+            think(s, sim_chance(s, 30) ? 90000 : 8000);
             if (sim_chance(s, 50))
                 pay_at_the_phone(o);
         }
@@ -239,7 +247,10 @@ static void latecomer(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     for (int64_t n = 1 + sim_below(s, 3); n > 0; n--) {
-        sim_sleep(s, sim_below(s, 3 * MINUTE_MS));
+        if (sim_chance(s, 50) && o->shown_until_ms)
+            sim_wait(s, o->shown_until_ms - 2000 + sim_below(s, 4000)); /* in the last second */
+        else
+            think(s, 3 * MINUTE_MS);
         pay_at_the_phone(o);
     }
     leave(s);
@@ -248,13 +259,13 @@ static void latecomer(struct sim *s, void *arg)
 static void canceller(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
-    sim_sleep(s, sim_below(s, 2 * MINUTE_MS));
+    think(s, 2 * MINUTE_MS);
     if (wait_for_order(o))
         for (int64_t n = 1 + sim_below(s, 3); n > 0 && !o->cancelled; n--) {
             struct ask k = { .o = o };
             if (insist(s, "cancel", serve_cancel, &k) && !k.code && !k.flag)
                 o->cancelled = true;
-            sim_sleep(s, sim_below(s, 20000));
+            think(s, 20000);
         }
     leave(s);
 }
@@ -263,7 +274,7 @@ static void closer(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     for (int64_t n = 1 + sim_below(s, 3); n > 0; n--) {
-        sim_sleep(s, sim_below(s, MINUTE_MS));
+        think(s, MINUTE_MS);
         struct ask k = { .o = o, .pay_no = any_shown(o) };
         if (number_is(k.pay_no))
             insist(s, sim_chance(s, 50) ? "close" : "sync",
@@ -278,7 +289,7 @@ static void completer(struct sim *s, void *arg)
     if (wait_for_order(o))
         for (int i = 0; i < 6; i++) {
             struct ask k = { .o = o };
-            sim_sleep(s, sim_below(s, MINUTE_MS));
+            think(s, MINUTE_MS);
             if (insist(s, "complete", serve_complete, &k) && !k.code)
                 break;
         }

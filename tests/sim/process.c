@@ -21,7 +21,7 @@
 #define NOTIFY_BASE  "http://fenpay.sim/notify"
 #define API_URL      "http://channel.sim"
 #define PATIENCE_MS  5000 /* the channel's, with our answer to a callback */
-#define DEATH_WITHIN 6000 /* steps */
+#define DEATH_WITHIN 1500 /* steps */
 #define DOWN_MAX_MS  30000
 #define PAUSE_MAX_MS 300000
 
@@ -74,11 +74,13 @@ static struct str public_half(struct arena *a, const char *pem)
     return ret;
 }
 
-static void open_account(struct sim_base *b, struct env *env)
+static const char *const account_names[SIM_ACCOUNTS] = { "sim", "other" };
+
+static void open_account(struct sim_base *b, int i, struct env *env)
 {
     struct err_info info = { 0 };
-    b->wechat = (struct sandbox_wechat) {
-        .mchid = STR(SIM_MCHID),
+    b->wechat[i] = (struct sandbox_wechat) {
+        .mchid = str_printf(b->arena, "190000000%d", i + 1),
         .appid = STR("wxsim00000000001"),
         .merchant_public_pem = public_half(b->arena, merchant_key),
         .merchant_serial = STR("4D5E6F"),
@@ -87,22 +89,23 @@ static void open_account(struct sim_base *b, struct env *env)
         .public_key_id = STR("PUB_KEY_ID_0119000000012026010100000000000001"),
         .sign_with_public_key = true,
     };
+    const struct sandbox_wechat *w = &b->wechat[i];
     struct account_config config = {
-        .name = STR(SIM_ACCOUNT),
+        .name = str_of(account_names[i]),
         .environment = ENVIRONMENT_DEV,
         .amount_max_fen = 99999999,
         .api_url = STR(API_URL),
         .connect_ms = 5000,
         .total_ms = 10000,
-        .wechat = { .mchid = b->wechat.mchid,
-                    .appid = b->wechat.appid,
+        .wechat = { .mchid = w->mchid,
+                    .appid = w->appid,
                     .merchant_key = str_of(merchant_key),
-                    .merchant_serial = b->wechat.merchant_serial,
-                    .apiv3_key = b->wechat.apiv3_key,
-                    .public_key_id = b->wechat.public_key_id,
+                    .merchant_serial = w->merchant_serial,
+                    .apiv3_key = w->apiv3_key,
+                    .public_key_id = w->public_key_id,
                     .public_key = public_half(b->arena, platform_key) },
     };
-    must(account_open(&config, STR(NOTIFY_BASE), env, &b->account, &info), "account", &info);
+    must(account_open(&config, STR(NOTIFY_BASE), env, &b->account[i], &info), "account", &info);
 }
 
 void sim_base_open(struct sim_base *b)
@@ -114,7 +117,8 @@ void sim_base_open(struct sim_base *b)
     *b = (struct sim_base) { .arena = arena_new(16384) };
     env_init_test(&env, SIM_START_MS, 1);
     rsa_allow_short_keys();
-    open_account(b, &env.env);
+    for (int i = 0; i < SIM_ACCOUNTS; i++)
+        open_account(b, i, &env.env);
     snprintf(b->folder, sizeof b->folder, "%s/fenpay-sim-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (!mkdtemp(b->folder))
@@ -140,7 +144,8 @@ void sim_base_close(struct sim_base *b)
 {
     remove_db(b->empty_db);
     rmdir(b->folder);
-    account_unref(b->account);
+    for (int i = 0; i < SIM_ACCOUNTS; i++)
+        account_unref(b->account[i]);
     arena_free(b->arena);
 }
 
@@ -288,7 +293,8 @@ void sim_process_open(struct sim *s)
     must(node_lease_take(p->centre.store, env, STR("sim"), &p->node, s->arena, &info), "node",
          &info);
     p->centre.mint = mint_new(env, p->node.node);
-    registry_put(p->centre.registry, account_ref(s->base->account));
+    for (int i = 0; i < s->temper.accounts; i++)
+        registry_put(p->centre.registry, account_ref(s->base->account[i]));
     p->bus = bus_new(&(struct bus_options) { .env = env,
                                              .store = p->centre.store,
                                              .mint = p->centre.mint,
@@ -339,7 +345,7 @@ void sim_process_step(struct sim *s)
         }
         return;
     }
-    bool failed = store_failed(s->process->centre.store) && (s->healed || sim_chance(s, 10));
+    bool failed = store_failed(s->process->centre.store) && (s->healed || sim_chance(s, 3));
     bool chance = s->deaths_left > 0 && s->steps >= s->death_step && !s->healed;
     if (!failed && !chance)
         return;
@@ -474,7 +480,8 @@ static void serve_callback(struct sim_process *p, void *arg)
 {
     struct arrival *x = arg;
     struct sim *s = p->sim;
-    struct account *account = registry_ref(p->centre.registry, STR(SIM_ACCOUNT));
+    struct str name = str_sub(x->call.url, sizeof NOTIFY_BASE, x->call.url.n);
+    struct account *account = registry_ref(p->centre.registry, name);
     const struct channel_driver *driver = account->info->driver;
     struct notice_input input = { .body = x->call.body, .headers = &x->call.headers };
     struct err_info info = { 0 };
@@ -557,7 +564,10 @@ static void add_fault(struct sim *s, enum sandbox_fault fault, const char *call,
         .code = str_of(code),
         .status = fault == FAULT_ERROR ? 400 : 0,
         .delay_ms = sim_chance(s, 50) ? sim_below(s, 20000) : 0,
-        .amount_delta_fen = sim_chance(s, 50) ? 1 : -1,
+        /* Never so that two lies make a truth. */
+        .amount_delta_fen = fault == FAULT_CALLBACK_WRONG_AMOUNT ? 7
+                            : sim_chance(s, 50)                  ? 1
+                                                                 : -1,
         .percent = 1 + (int)sim_below(s, percent),
         .copies = 1 + (int)sim_below(s, 3),
     };
@@ -566,7 +576,7 @@ static void add_fault(struct sim *s, enum sandbox_fault fault, const char *call,
 
 static void add_faults(struct sim *s)
 {
-    int most = s->temper.faults_percent, few = most / 4 + 1;
+    int most = s->temper.faults_percent, few = most / 2 + 1;
     static const enum sandbox_fault callbacks[] = {
         FAULT_CALLBACK_LOSE,           FAULT_CALLBACK_DELAY,   FAULT_CALLBACK_DUPLICATE,
         FAULT_CALLBACK_REORDER,        FAULT_CALLBACK_CORRUPT, FAULT_CALLBACK_BAD_SIGNATURE,
@@ -591,6 +601,9 @@ static void add_faults(struct sim *s)
     add_fault(s, FAULT_WRONG_AMOUNT_TAKEN, NULL, NULL, few);
     add_fault(s, FAULT_CALLBACK_WRONG_AMOUNT, NULL, NULL, few);
     add_fault(s, FAULT_CALLBACK_WRONG_MERCHANT, NULL, NULL, few);
+    if (s->temper.typing)
+        sandbox_fault(s->sandbox,
+                      &(struct sandbox_fault_rule) { .fault = FAULT_PAY_CLOSED, .percent = 60 });
 }
 
 void sim_wire_open(struct sim *s)
@@ -599,8 +612,8 @@ void sim_wire_open(struct sim *s)
     s->wire.exchange = wire_exchange;
     s->callbacks.exchange = callback_exchange;
     struct sandbox_options o = { .env = &s->outside.env,
-                                 .wechat = { s->base->wechat },
-                                 .wechat_count = 1,
+                                 .wechat = { s->base->wechat[0], s->base->wechat[1] },
+                                 .wechat_count = SIM_ACCOUNTS,
                                  .callbacks = &s->callbacks,
                                  .manual = true,
                                  .seed = s->seed };

@@ -261,6 +261,7 @@ static void choose_temper(struct sim *s)
 {
     static const int64_t jumps[] = { 5, 50, 500, 3000 };
     static const size_t batches[] = { 1, 2, 8, 64 };
+    static const int paces[] = { 1, 5, 30, 100 };
     struct sim_temper *t = &s->temper;
     bool good_day = sim_chance(s, 15);
 
@@ -268,13 +269,16 @@ static void choose_temper(struct sim *s)
     t->clock_max_ms = jumps[sim_below(s, 4)];
     t->batch_max = batches[sim_below(s, 4)];
     t->jobs = 1 + (unsigned)sim_chance(s, 30);
+    t->pace_percent = paces[sim_below(s, 4)];
+    t->accounts = 1 + (int)sim_below(s, SIM_ACCOUNTS);
     if (good_day)
         return;
+    t->typing = sim_chance(s, 30);
     t->faults_percent = (int)sim_below(s, 40);
     t->wire_percent = sim_chance(s, 60) ? (int)sim_below(s, 60) : 0;
     t->wire_max_ms = sim_chance(s, 50) ? 2000 : 40000;
     t->commits = (enum sim_commits)sim_below(s, 3);
-    t->commit_permille = 1 + (int)sim_below(s, t->commits == COMMITS_FAIL_STOP ? 8 : 60);
+    t->commit_permille = 1 + (int)sim_below(s, t->commits == COMMITS_FAIL_STOP ? 20 : 60);
     t->deaths = (int)sim_below(s, 4);
 }
 

@@ -21,8 +21,7 @@
 #include "store/lease.h"
 
 #define SIM_START_MS 1780000000000LL
-#define SIM_ACCOUNT  "sim"
-#define SIM_MCHID    "1900000001"
+#define SIM_ACCOUNTS 2
 #define SIM_CALLER   1
 
 struct sim;
@@ -33,8 +32,8 @@ typedef void sim_fn(struct sim *s, void *arg);
 
 struct sim_base {
     struct arena *arena;
-    struct account *account;
-    struct sandbox_wechat wechat;
+    struct account *account[SIM_ACCOUNTS];
+    struct sandbox_wechat wechat[SIM_ACCOUNTS];
     char folder[64]; /* in memory where there is such a place */
     char empty_db[96];
 };
@@ -54,7 +53,10 @@ struct sim_temper {
     int clock_percent;    /* how often the clock moves although somebody could run */
     int64_t clock_max_ms; /* and how far, as a rule */
     size_t batch_max;
+    int pace_percent;   /* people: 100 spread over minutes, less: all at once */
+    int accounts;       /* more than one: another takes over where one is broken */
     int faults_percent; /* of calls and callbacks; 0: a good day */
+    bool typing;        /* what was closed is sometimes paid all the same */
     int wire_percent;   /* calls that take a while on their way */
     int64_t wire_max_ms;
     enum sim_commits commits;
@@ -110,7 +112,7 @@ struct sim_result {
     bool failed;
     uint64_t trace, steps;
     int64_t virtual_ms;
-    int64_t payments, succeeded, surplus, quarantined, deaths;
+    int64_t payments, succeeded, late, surplus, quarantined, deaths;
     char why[512];
 };
 /* Plays one seed to its end. `report`: prints what went wrong with the payment's story. */

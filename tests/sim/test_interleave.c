@@ -15,8 +15,9 @@
 #include "base/killpoint.h"
 #include "sim.h"
 
-#define SEEDS_FROM 1
-#define SEEDS_TO   60
+#define SEEDS_FROM  1
+#define SEEDS_TO    60
+#define FIND_WITHIN 200
 
 static struct sim_base base;
 
@@ -83,6 +84,7 @@ static void test_seeds(void **state)
         sum.steps += r.steps;
         sum.payments += r.payments;
         sum.succeeded += r.succeeded;
+        sum.late += r.late;
         sum.surplus += r.surplus;
         sum.quarantined += r.quarantined;
         sum.deaths += r.deaths;
@@ -90,13 +92,15 @@ static void test_seeds(void **state)
     }
     double took = seconds() - start;
     printf("# seeds %llu..%llu: %llu failed; %.1f seeds/s, %llu steps, %lld payments (%lld "
-           "succeeded, %lld surplus, %lld held), %lld deaths, %lld hours\n",
+           "succeeded, %lld late, %lld surplus, %lld held), %lld deaths, %lld hours\n",
            (unsigned long long)from, (unsigned long long)to, (unsigned long long)failed,
            (double)(to - from + 1) / took, (unsigned long long)sum.steps, (long long)sum.payments,
-           (long long)sum.succeeded, (long long)sum.surplus, (long long)sum.quarantined,
-           (long long)sum.deaths, (long long)(sum.virtual_ms / 3600000));
+           (long long)sum.succeeded, (long long)sum.late, (long long)sum.surplus,
+           (long long)sum.quarantined, (long long)sum.deaths,
+           (long long)(sum.virtual_ms / 3600000));
     assert_int_equal(failed, 0);
-    assert_true(to - from < 20 || (sum.succeeded && sum.surplus && sum.quarantined && sum.deaths));
+    assert_true(to - from < 20 ||
+                (sum.succeeded && sum.late && sum.surplus && sum.quarantined && sum.deaths));
 }
 
 static void test_same_seed_same_run(void **state)
@@ -112,11 +116,37 @@ static void test_same_seed_same_run(void **state)
                 play_apart(2, MUTATION_NONE, false).trace);
 }
 
+/* Each of these is a bug that somebody could write, and a check that somebody could delete. */
+static void test_planted_bugs_are_found(void **state)
+{
+    static const struct {
+        enum mutation mutation;
+        const char *name;
+    } planted[] = {
+        { MUTATION_ANSWER_BEFORE_COMMIT, "answer before commit" },
+        { MUTATION_CANCEL_UNSETTLED, "cancel unsettled" },
+        { MUTATION_NOT_EXIST_AT_ONCE, "not exist at once" },
+        { MUTATION_UNKNOWN_FORGOTTEN, "unknown forgotten" },
+        { MUTATION_CLOSE_UNHEARD, "close unheard" },
+        { MUTATION_SURPLUS_UNTOLD, "surplus untold" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(planted); i++) {
+        struct sim_result r = { 0 };
+        uint64_t seed = 0;
+        while (!r.failed && seed < FIND_WITHIN)
+            r = play_apart(++seed, planted[i].mutation, false);
+        printf("# %s: seed %llu: %s\n", planted[i].name, (unsigned long long)seed, r.why);
+        check_row(r.failed, planted[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_same_seed_same_run),
+        cmocka_unit_test(test_planted_bugs_are_found),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     sim_base_open(&base);
