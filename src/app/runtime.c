@@ -283,6 +283,36 @@ enum err runtime_start(struct runtime *r, struct err_info *info)
     return e;
 }
 
+/* An account's name stands in rows for one contract: under another merchant number the channel
+ * would not know the payments that are under way. */
+static enum err same_contract(const struct account *old, const struct account *fresh,
+                              struct err_info *info)
+{
+    if (!old ||
+        (old->info == fresh->info && str_eq(old->config.wechat.mchid, fresh->config.wechat.mchid) &&
+         str_eq(old->config.wechat.appid, fresh->config.wechat.appid)))
+        return ERR_OK;
+    return err_field(info, ERR_CONFLICT, "accounts",
+                     "account " STR_FMT
+                     " cannot become another merchant or application: give that one a name of its "
+                     "own and keep this one, with retired: true",
+                     STR_ARG(old->config.name));
+}
+
+static enum err same_contracts(struct registry *current, struct registry *fresh,
+                               struct err_info *info)
+{
+    struct account *account;
+    enum err e = ERR_OK;
+    for (size_t i = 0; !e && (account = registry_at(fresh, i)); i++) {
+        struct account *old = registry_ref(current, account->config.name);
+        e = same_contract(old, account, info);
+        account_unref(old);
+        account_unref(account);
+    }
+    return e;
+}
+
 enum err runtime_reload(struct runtime *r, const char *config_path, struct err_info *info)
 {
     struct settings fresh;
@@ -292,6 +322,8 @@ enum err runtime_reload(struct runtime *r, const char *config_path, struct err_i
         e = open_accounts(r, &fresh, check, info);
     if (!e)
         e = payment_accounts_check(r->store, check, info);
+    if (!e)
+        e = same_contracts(r->registry, check, info);
     if (!e) {
         struct account *account;
         for (size_t i = 0; (account = registry_at(check, i)); i++)

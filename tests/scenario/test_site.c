@@ -345,6 +345,34 @@ static void an_account_with_open_payments_stays(void **state)
     site_close(&s);
 }
 
+/* The name stands for one contract: asked with another merchant number, the channel would say that
+ * payments under way do not exist. A reload that mends an account makes it usable at once. */
+static void a_reload_keeps_the_contract(void **state)
+{
+    (void)state;
+    struct site s;
+    struct err_info info = { 0 };
+    char path[96];
+    int64_t now;
+    site_open(&s);
+    now = env_now_ms(s.runtime->env);
+    open_payment(&s, "\"method\":\"native\"");
+    snprintf(path, sizeof path, "%s/fenpay.yaml", s.dir);
+
+    the_account(&s)->wechat.mchid = STR("1900000099");
+    assert_int_equal(dev_write_config(&s.dev.settings, keys_dir, path, &info), ERR_OK);
+    assert_int_equal(runtime_reload(s.runtime, path, &info), ERR_CONFLICT);
+    assert_string_equal(info.field, "accounts");
+    assert_non_null(strstr(info.text, DEV_ACCOUNT));
+
+    the_account(&s)->wechat.mchid = STR(DEV_MCHID);
+    registry_suspend(s.runtime->registry, STR(DEV_ACCOUNT), now + 60000);
+    assert_int_equal(dev_write_config(&s.dev.settings, keys_dir, path, &info), ERR_OK);
+    assert_int_equal(runtime_reload(s.runtime, path, &info), ERR_OK);
+    assert_false(registry_suspended(s.runtime->registry, STR(DEV_ACCOUNT), now));
+    site_close(&s);
+}
+
 /* ---- secrets ---- */
 
 struct marker {
@@ -529,6 +557,7 @@ int main(void)
         cmocka_unit_test(keys_of_another_contract_verify_nothing),
         cmocka_unit_test(callbacks_during_reloads),
         cmocka_unit_test(an_account_with_open_payments_stays),
+        cmocka_unit_test(a_reload_keeps_the_contract),
         cmocka_unit_test(secrets_stay_inside),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
