@@ -326,8 +326,11 @@ enum err runtime_reload(struct runtime *r, const char *config_path, struct err_i
         e = same_contracts(r->registry, check, info);
     if (!e) {
         struct account *account;
-        for (size_t i = 0; (account = registry_at(check, i)); i++)
-            registry_put(r->registry, account);
+        for (size_t i = 0; (account = registry_at(check, i)); i++) {
+            registry_put(r->registry, account_ref(account));
+            registry_suspend(r->registry, account->config.name, 0); /* it may have been mended */
+            account_unref(account);
+        }
         log_set_level(r->env->log, (enum log_level)fresh.log.level);
     }
     registry_free(check);

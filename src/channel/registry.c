@@ -115,7 +115,6 @@ void registry_put(struct registry *r, struct account *account)
     struct entry *entry = find(r, account->config.name);
     if (entry) {
         old = entry->account;
-        entry->suspended_until_ms = 0; /* whoever configures it anew wants it used */
         if (account->generation <= old->generation)
             account->generation =
                 old->generation + 1; /* a reload starts anew; nobody else can see it yet */

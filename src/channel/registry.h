@@ -24,7 +24,7 @@ enum err account_open(const struct account_config *config, struct str public_not
 /* The same configuration with other keys: for refresh. */
 enum err account_renew(const struct account *old, void *keys, struct account **ret);
 
-/* Adds, or replaces the account of that name and ends its suspension. Takes the reference. */
+/* Adds, or replaces the account of that name. Takes the reference. */
 void registry_put(struct registry *r, struct account *account);
 /* Puts `fresh` (and takes its reference) where `old` stands. False, and nothing happened: `old` was
  * replaced meanwhile, a reload must not be undone by what was begun before it. */
