@@ -73,6 +73,8 @@ static void note_stored(const struct callback_job *job)
     const struct callback_input *in = &job->in;
     char kind[65];
 
+    if (!job->keep_only)
+        callback_tell(job->svc->centre, in);
     snprintf(kind, sizeof kind, STR_FMT, STR_ARG(in->notice.kind));
     metric_add(figure(job, "fenpay_callbacks_received_total", kind), 1);
     if (in->duplicate)

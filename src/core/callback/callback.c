@@ -9,6 +9,7 @@
 #include "core/callback/apply.h"
 #include "core/callback/callback_sql.h"
 #include "core/incident/incident.h"
+#include "core/payment/flow_call.h"
 #include "crypto/digest.h"
 
 #define EVENT_KEY_MAX 200
@@ -95,6 +96,7 @@ static enum err apply_to_payment(struct tx *tx, const struct callback_input *in,
     struct number no;
     struct payment p;
     enum payment_move move;
+    enum payment_status from;
 
     if (number_parse(fact->pay_no, NUMBER_PAYMENT, &no))
         return unknown_number(fact, ret);
@@ -116,10 +118,12 @@ static enum err apply_to_payment(struct tx *tx, const struct callback_input *in,
                                  .equal = f.ours && in->account->info->driver->paid_equal(
                                                         in->account, &f, p.amount),
                                  .actor = STR("callback") };
+    from = p.status;
     e = payment_apply_to(tx, &p, f.kind, &evidence, CAUSE_CALLBACK, in->trace_id, &move, info);
     if (e)
         return e;
-    *ret = (struct applied) { .result = result_of(move) };
+    *ret = (struct applied) { .result = result_of(move), .payment = p, .from = from };
+    ret->payment.account = in->account->config.name; /* outlives the transaction, and is the same */
     return ERR_OK;
 }
 
@@ -162,9 +166,16 @@ enum err callback_apply(struct tx *tx, const struct callback_input *in, int64_t 
         enum err e = apply_fact(tx, in, callback_id, &in->notice.facts[i], &one, info);
         if (e)
             return e;
+        if (one.payment.status != one.from) {
+            sum.payment = one.payment;
+            sum.from = one.from;
+        }
         if (one.result == HANDLE_FAILED ||
-            (one.result == HANDLE_DONE && sum.result == HANDLE_NOTHING))
+            (one.result == HANDLE_DONE && sum.result == HANDLE_NOTHING)) {
+            one.payment = sum.payment;
+            one.from = sum.from;
             sum = one;
+        }
     }
     *ret = sum;
     return ERR_OK;
@@ -241,15 +252,26 @@ enum err callback_rule(struct tx *tx, void *input, struct err_info *info)
     int64_t id;
     enum err e = take(tx, in, &row, &id, info);
 
-    if (e || !id)
+    if (e)
         return e;
+    if (in->duplicate)
+        in->payment.status = in->from;
+    if (!id)
+        return ERR_OK;
     if ((e = callback_apply(tx, in, id, &applied, info)))
         return e;
+    in->payment = applied.payment;
+    in->from = applied.from;
     in->result = applied.result;
     in->reason = applied.reason;
     if (!in->repeated && applied.result == HANDLE_DONE)
         return ERR_OK; /* as it was inserted */
     return conclude(tx, &row, id, applied.result, applied.reason, info);
+}
+
+void callback_tell(struct centre *c, const struct callback_input *in)
+{
+    payment_log(c, &in->payment, in->from, CAUSE_CALLBACK, in->trace_id);
 }
 
 enum err callback_rule_keep_failed(struct tx *tx, void *input, struct err_info *info)

@@ -26,10 +26,15 @@ struct callback_input {
     struct str trace_id;
     /* results */
     enum handle_result result;
-    bool duplicate;    /* was already done: counted only */
-    bool repeated;     /* the row existed */
-    struct str reason; /* static text */
+    bool duplicate;           /* was already done: counted only */
+    bool repeated;            /* the row existed */
+    struct str reason;        /* static text */
+    struct payment payment;   /* the last that moved; of its texts only `account` is good */
+    enum payment_status from; /* payment.status: none moved */
 };
+
+/* After the commit: a move is counted and logged like those the flows make. */
+void callback_tell(struct centre *c, const struct callback_input *in);
 
 /* Fills subject (and so the slot) from the notice, and sees to it that every text fits its column.
  */

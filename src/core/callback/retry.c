@@ -158,6 +158,8 @@ static enum err again_rule(struct tx *tx, void *arg, struct err_info *info)
 
     if ((e = callback_apply(tx, &g->in, g->id, &g->applied, info)))
         return e;
+    g->in.payment = g->applied.payment;
+    g->in.from = g->applied.from;
     if (g->applied.unknown) {
         g->has_unknown = true;
         g->unknown = *g->applied.unknown;
@@ -272,7 +274,8 @@ static enum err handle_again(struct again *g, struct err_info *info)
     if (outcome == STORE_REFUSED && g->due) {
         g->unreadable = str_dup(g->a, str_sub(str_of(info->text), 0, 256));
         outcome = run(g, "callback.retry_failed", failed_rule, info);
-    }
+    } else if (outcome == STORE_COMMITTED)
+        callback_tell(g->c, &g->in);
     if (outcome == STORE_COMMITTED && g->has_unknown && g->in.account)
         ask_channel(g);
     if (g->in.account)

@@ -4,6 +4,8 @@
 
 #include "../net/net_testing.h"
 
+#include "base/buf.h"
+#include "base/metrics.h"
 #include "base/killpoint.h"
 #include "notify/notify.h"
 
@@ -76,6 +78,30 @@ static void stored_then_ok(void **state)
             "SELECT CAST(headers AS TEXT) = 'X-Notification: n-1' || char(10) FROM callback_log"),
         1);
     end(&x);
+}
+
+/* Most payments succeed by a callback: they count like those that a query finds, and once. */
+static void a_success_is_counted(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x);
+    struct metrics *metrics = metrics_new(metrics_table, metrics_table_count);
+    x.f.w.env->metrics = metrics;
+    struct attempt at = flow_attempt(&x.f, "A1");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(callback(&x, "ok", at.pay_no), 200);
+    BUF_AUTO out;
+    buf_init(&out, 1 << 20);
+    metrics_print(metrics, &out);
+    buf_add_char(&out, '\0');
+    const char *line = strstr(out.p, "\nfenpay_payments_total{");
+    assert_non_null(line);
+    const char *value = strstr(line, "outcome=\"SUCCESS\"} ");
+    assert_non_null(value);
+    assert_int_equal(value[strlen("outcome=\"SUCCESS\"} ")], '1');
+    end(&x);
+    metrics_free(metrics);
 }
 
 static void what_does_not_verify(void **state)
@@ -244,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stored_then_ok),
+        cmocka_unit_test(a_success_is_counted),
         cmocka_unit_test(what_does_not_verify),
         cmocka_unit_test(undecryptable_is_stored_and_asked_for_again),
         cmocka_unit_test(not_our_way_in),
