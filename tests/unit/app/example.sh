@@ -8,8 +8,8 @@ mkdir "$dir/secrets"
 cd "$dir"
 cp "$source/ops/fenpay.example.yaml" fenpay.yaml
 umask 077
-"$fenpay" secret new | tr -d '\n' >secrets/master.key
+"$fenpay" secret new >secrets/master.key
 openssl req -x509 -newkey rsa:2048 -nodes -keyout secrets/apiclient_key.pem -out secrets/apiclient_cert.pem -days 30 -subj /CN=test 2>/dev/null
-openssl rand -hex 16 | tr -d '\n' >secrets/apiv3.key
+openssl rand -hex 16 >secrets/apiv3.key
 openssl genrsa 2048 2>/dev/null | openssl rsa -pubout -out secrets/pub_key.pem 2>/dev/null
 "$fenpay" config
