@@ -4,6 +4,7 @@
 
 #include "app/commands.h"
 #include "app/settings.h"
+#include "app/words.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "channel/registry.h"
@@ -49,13 +50,19 @@ int command_config(const struct command *self, int argc, char **argv)
     enum err e = settings_read(a, str_cstr(a, config), &s, &info);
     /* Opening the accounts proves that keys, certificates and addresses fit together. */
     for (size_t i = 0; !e && i < s.accounts.count; i++) {
-        const struct account_config *accounts = s.accounts.items;
         struct account *account;
-        if (!(e = account_open(&accounts[i], s.notify.public_url, &env, &account, &info)))
+        if (!(e = settings_account_open(&s, i, &env, &account, &info)))
             account_unref(account);
     }
     if (e)
         return complain(self, e, &info);
-    printf(STR_FMT ": fine, %zu accounts\n", STR_ARG(config), s.accounts.count);
+    struct str where;
+    for (size_t at = 0; settings_open_secret(&s, a, &at, &where);)
+        printf("%s: " STR_FMT ": %s\n", word("warn"), STR_ARG(where),
+               word("others may read the file of this secret: chmod 600"));
+    printf(STR_FMT ": ", STR_ARG(config));
+    printf(word(s.accounts.count == 1 ? "fine, %zu account" : "fine, %zu accounts"),
+           s.accounts.count);
+    putchar('\n');
     return EXIT_FINE;
 }

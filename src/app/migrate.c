@@ -27,7 +27,7 @@ int command_migrate(const struct command *self, int argc, char **argv)
 
     struct store_options so = { .url = s.store.url, .env = &env };
     int applied = 0;
-    if ((e = store_migrate(&so, &applied, &info)))
+    if ((e = settings_make_folder(&s, &info)) || (e = store_migrate(&so, &applied, &info)))
         return complain(self, e, &info);
     printf("%d migrations applied\n", applied);
     return EXIT_FINE;

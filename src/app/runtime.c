@@ -58,7 +58,8 @@ static enum err open_store(struct runtime *r, const struct runtime_options *o,
     };
     enum err e;
     int applied;
-    if (o->migrate && (e = store_migrate(&so, &applied, info)))
+    if (o->migrate && ((e = settings_make_folder(&r->settings, info)) ||
+                       (e = store_migrate(&so, &applied, info))))
         return e;
     if ((e = store_open(&so, &r->store, info)))
         return e;
@@ -90,7 +91,7 @@ static enum err open_accounts(struct runtime *r, const struct settings *s, struc
     for (size_t i = 0; i < s->accounts.count; i++) {
         struct account *account;
         register_secrets(r, &configs[i]);
-        enum err e = account_open(&configs[i], s->notify.public_url, r->env, &account, info);
+        enum err e = settings_account_open(s, i, r->env, &account, info);
         if (e)
             return e;
         if ((e = channel_keys_load(r->store, r->env, &account, info))) {
@@ -245,14 +246,19 @@ static enum err listen(struct runtime *r, const char *name, const struct listene
         options.turn_begin = api_turn_begin;
         options.turn_end = api_turn_end;
     }
-    return http_server_start(r->env, &options, ret, info);
+    struct err_info why = { 0 };
+    enum err e = http_server_start(r->env, &options, ret, &why);
+    if (e && why.field[0])
+        cfg_blame(&r->settings.marks, name, &why);
+    if (e && info)
+        *info = why;
+    return e;
 }
 
 /* The file of the database: where free space matters. */
 static const char *database_path(struct runtime *r)
 {
-    struct str path = r->settings.store.url;
-    str_cut(&path, ':');
+    struct str path = settings_database_path(&r->settings);
     return path.n ? str_cstr(r->arena, path) : NULL;
 }
 
@@ -313,11 +319,31 @@ static enum err same_contracts(struct registry *current, struct registry *fresh,
     return e;
 }
 
+/* What the file says now and this process goes on without: the keys that no reload takes over, and
+ * accounts that are gone from it. */
+static void print_not_taken(struct runtime *r, const struct settings *fresh, struct buf *out)
+{
+    struct account *account;
+    cfg_print_fixed_changes(settings_table, &r->settings, fresh, out);
+    for (size_t i = 0; (account = registry_at(r->registry, i)); i++) {
+        const struct account_config *configs = fresh->accounts.items;
+        bool there = false;
+        for (size_t j = 0; j < fresh->accounts.count; j++)
+            there = there || str_eq(configs[j].name, account->config.name);
+        if (!there)
+            buf_printf(out, "%saccounts: " STR_FMT " is gone", out->n ? ", " : "",
+                       STR_ARG(account->config.name));
+        account_unref(account);
+    }
+}
+
 enum err runtime_reload(struct runtime *r, const char *config_path, struct err_info *info)
 {
     struct settings fresh;
+    ARENA_AUTO a = arena_new(16384); /* accounts own their texts, the log its secrets */
+    arena_mark_secret(a);
     struct registry *check = registry_new(); /* everything must open before anything is swapped */
-    enum err e = settings_read(r->arena, config_path, &fresh, info);
+    enum err e = settings_read(a, config_path, &fresh, info);
     if (!e)
         e = open_accounts(r, &fresh, check, info);
     if (!e)
@@ -332,6 +358,11 @@ enum err runtime_reload(struct runtime *r, const char *config_path, struct err_i
             account_unref(account);
         }
         log_set_level(r->env->log, (enum log_level)fresh.log.level);
+        BUF_AUTO keys = { 0 };
+        buf_init(&keys, 4096);
+        print_not_taken(r, &fresh, &keys);
+        if (keys.n)
+            LOG(r->env->log, LOG_WARN, "serve.needs_restart", log_str("keys", buf_str(&keys)));
     }
     registry_free(check);
     return e;

@@ -1,10 +1,13 @@
 /* settings.c -- the table of settings, and the checks that need more than one of them. */
 #include "app/settings.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
+#include "channel/registry.h"
 #include "crypto/secret.h"
 
 #define AT(type, member) offsetof(struct type, member)
@@ -89,7 +92,7 @@ static const struct cfg_key store_table[] = {
         { .name = "tls_cert",                                                                      \
           .type = CFG_STR,                                                                         \
           .offset = AT(listener_settings, tls_cert),                                               \
-          .flags = CFG_SECRET,                                                                     \
+          .flags = CFG_SECRET | CFG_PUBLIC,                                                        \
           .help = "Certificate chain, PEM, usually file:" },                                       \
     {                                                                                              \
         .name = "tls_key", .type = CFG_STR, .offset = AT(listener_settings, tls_key),              \
@@ -239,20 +242,40 @@ const struct cfg_key settings_table[] = {
     { 0 },
 };
 
-static enum err check_listener(const char *name, const struct listener_settings *l,
-                               struct err_info *info)
+/* What is wrong with the settings, with its place in the file. */
+static enum err blame(const struct settings *s, const char *prefix, enum err e,
+                      struct err_info *info)
+{
+    cfg_blame(&s->marks, prefix, info);
+    return e;
+}
+
+static enum err check_listener(const struct settings *s, const char *name,
+                               const struct listener_settings *l, struct err_info *info)
 {
     struct str rest = l->listen;
     bool loopback = str_starts(rest, STR("127.")) || str_starts(rest, STR("[::1]")) ||
                     str_starts(rest, STR("localhost:"));
     if (l->listen.n && !loopback && !l->tls_cert.n && !l->behind_proxy)
-        return err_field(info, ERR_INVALID, name,
-                         "%s.listen: " STR_FMT
-                         " is not loopback: give tls_cert and tls_key, or say behind_proxy: true",
-                         name, STR_ARG(l->listen));
+        return blame(s, name,
+                     err_field(info, ERR_INVALID, "listen",
+                               STR_FMT " is not loopback: give tls_cert and tls_key, or say "
+                                       "behind_proxy: true",
+                               STR_ARG(l->listen)),
+                     info);
     if (!l->tls_cert.n != !l->tls_key.n)
-        return err_field(info, ERR_INVALID, name, "%s: tls_cert and tls_key belong together", name);
+        return blame(s, name,
+                     err_field(info, ERR_INVALID, l->tls_cert.n ? "tls_key" : "tls_cert",
+                               "tls_cert and tls_key belong together"),
+                     info);
     return ERR_OK;
+}
+
+static enum err blame_account(const struct settings *s, size_t i, enum err e, struct err_info *info)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "accounts[%zu]", i);
+    return blame(s, prefix, e, info);
 }
 
 static enum err check_accounts(const struct settings *s, struct err_info *info)
@@ -260,15 +283,20 @@ static enum err check_accounts(const struct settings *s, struct err_info *info)
     const struct account_config *accounts = s->accounts.items;
     for (size_t i = 0; i < s->accounts.count; i++) {
         if (accounts[i].environment != s->environment)
-            return err_field(
-                info, ERR_INVALID, "accounts",
-                "account " STR_FMT
-                " is of another environment than the process: test money must never meet the books",
-                STR_ARG(accounts[i].name));
+            return blame_account(s, i,
+                                 err_field(info, ERR_INVALID, "environment",
+                                           "account " STR_FMT
+                                           " is of another environment than the process: test "
+                                           "money must never meet the books",
+                                           STR_ARG(accounts[i].name)),
+                                 info);
         for (size_t j = 0; j < i; j++)
             if (str_eq(accounts[i].name, accounts[j].name))
-                return err_field(info, ERR_INVALID, "accounts", "two accounts are named " STR_FMT,
-                                 STR_ARG(accounts[i].name));
+                return blame_account(s, i,
+                                     err_field(info, ERR_INVALID, "name",
+                                               "two accounts are named " STR_FMT,
+                                               STR_ARG(accounts[i].name)),
+                                     info);
     }
     return ERR_OK;
 }
@@ -277,8 +305,10 @@ static enum err check_master_key(struct arena *a, const struct settings *s, stru
 {
     struct str raw;
     if (s->master_key.n != 64 || str_unhex(a, s->master_key, &raw))
-        return err_field(info, ERR_INVALID, "master_key",
-                         "master_key: 64 hex digits are wanted (make one with fenpay secret new)");
+        return blame(s, "",
+                     err_field(info, ERR_INVALID, "master_key",
+                               "64 hex digits are wanted (make one with fenpay secret new)"),
+                     info);
     return ERR_OK;
 }
 
@@ -299,17 +329,19 @@ static enum err decrypt_value(void *ctx, struct arena *a, struct str enc, struct
 enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir,
                         struct settings *ret, struct err_info *info)
 {
+    struct cfg_marks marks;
     struct cfg_source source = {
-        .name = name, .text = text, .base_dir = base_dir, .decrypt = decrypt_value
+        .name = name, .text = text, .base_dir = base_dir, .decrypt = decrypt_value, .marks = &marks
     };
     struct settings s;
     enum err e;
 
     if ((e = cfg_read(a, &source, settings_table, &s, sizeof s, info)))
         return e;
-    if ((e = check_listener("api", &s.api, info)) ||
-        (e = check_listener("notify", &s.notify, info)) ||
-        (e = check_listener("ops", &s.ops, info)) || (e = check_accounts(&s, info)) ||
+    s.marks = marks;
+    if ((e = check_listener(&s, "api", &s.api, info)) ||
+        (e = check_listener(&s, "notify", &s.notify, info)) ||
+        (e = check_listener(&s, "ops", &s.ops, info)) || (e = check_accounts(&s, info)) ||
         (e = check_master_key(a, &s, info)))
         return e;
     *ret = s;
@@ -336,4 +368,60 @@ enum err settings_read(struct arena *a, const char *path, struct settings *ret,
     const char *slash = strrchr(path, '/');
     dir = slash ? str_sub(dir, 0, (size_t)(slash - path)) : STR(".");
     return settings_parse(a, str_of(path), str_dup(a, buf_str(&text)), dir, ret, info);
+}
+
+enum err settings_account_open(const struct settings *s, size_t i, struct env *env,
+                               struct account **ret, struct err_info *info)
+{
+    const struct account_config *config = (const struct account_config *)s->accounts.items + i;
+    struct err_info why = { 0 };
+    enum err e = account_open(config, s->notify.public_url, env, ret, &why);
+    if (!e)
+        return ERR_OK;
+    bool made = !config->notify_url.n && s->notify.public_url.n &&
+                str_eq(str_of(why.field), STR("notify_url"));
+    if (made) {
+        struct err_info text = why;
+        err_fill(&why, e, "public_url", "the callback address made of it %s", text.text);
+        blame(s, "notify", e, &why);
+    } else
+        blame_account(s, i, e, &why);
+    if (info)
+        *info = why;
+    return e;
+}
+
+bool settings_open_secret(const struct settings *s, struct arena *a, size_t *at, struct str *ret)
+{
+    while (*at < s->marks.count) {
+        const struct cfg_mark *m = &s->marks.items[(*at)++];
+        if (!m->open_mode)
+            continue;
+        *ret = str_printf(a, STR_FMT ":%zu: " STR_FMT, STR_ARG(s->marks.name), m->line,
+                          STR_ARG(m->path));
+        return true;
+    }
+    return false;
+}
+
+struct str settings_database_path(const struct settings *s)
+{
+    struct str path = s->store.url, scheme = str_cut(&path, ':');
+    return str_eq(scheme, STR("sqlite")) ? path : STR_NONE;
+}
+
+enum err settings_make_folder(const struct settings *s, struct err_info *info)
+{
+    ARENA_AUTO a = arena_new(1024);
+    struct str path = settings_database_path(s);
+    for (size_t i = 1; i < path.n; i++) {
+        if (path.p[i] != '/')
+            continue;
+        const char *folder = str_cstr(a, str_sub(path, 0, i));
+        if (mkdir(folder, 0700) && errno != EEXIST)
+            return blame(
+                s, "store",
+                err_field(info, ERR_IO, "url", "the folder %s cannot be made (%m)", folder), info);
+    }
+    return ERR_OK;
 }

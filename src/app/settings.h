@@ -41,6 +41,7 @@ struct settings {
         int64_t workers;
     } job;
     struct cfg_list accounts; /* struct account_config */
+    struct cfg_marks marks;   /* where all of it stands; empty when no file was read */
 };
 extern const struct cfg_key settings_table[];
 
@@ -51,5 +52,18 @@ enum err settings_read(struct arena *a, const char *path, struct settings *ret,
                        struct err_info *info);
 enum err settings_parse(struct arena *a, struct str name, struct str text, struct str base_dir,
                         struct settings *ret, struct err_info *info);
+
+/* account_open for accounts[i]; what is wrong with it is told with its place in the file. */
+enum err settings_account_open(const struct settings *s, size_t i, struct env *env,
+                               struct account **ret, struct err_info *info);
+
+/* The next secret, from *at on, whose file more than its owner may read, with its place. False:
+ * none left. */
+bool settings_open_secret(const struct settings *s, struct arena *a, size_t *at, struct str *ret);
+
+/* The file of a SQLite database, or STR_NONE. */
+struct str settings_database_path(const struct settings *s);
+/* Makes the folders above the database's file that are missing, for the owner only. */
+enum err settings_make_folder(const struct settings *s, struct err_info *info);
 
 #endif

@@ -88,6 +88,11 @@ static const struct {
     { "cannot be read", "无法读取" },
     { "%lld waiting, %lld deliveries waiting, %lld dead", "待发布 %lld，待投递 %lld，已放弃 %lld" },
 
+    /* config */
+    { "fine, %zu account", "正常，%zu 个账户" },
+    { "fine, %zu accounts", "正常，%zu 个账户" },
+    { "others may read the file of this secret: chmod 600", "其他用户可读取该密钥文件：请 chmod 600" },
+
     /* demo, dev */
     { "as told", "符合预期" },
     { "NOT as told", "不符合预期" },

@@ -9,6 +9,7 @@
 #include <yaml.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/cfg_value.h"
 
 #define TEXT_MAX (1 << 20)
@@ -70,6 +71,32 @@ static struct str below(struct arena *a, struct str path, const char *name)
     return str_printf(a, STR_FMT "%s%s", STR_ARG(path), path.n ? "." : "", name);
 }
 
+static void mark(const struct reader *r, const yaml_node_t *at, struct str path, unsigned open_mode)
+{
+    struct cfg_marks *m = r->src->marks;
+    if (!m)
+        return;
+    if (m->count == m->room) {
+        size_t room = m->room ? m->room * 2 : 64;
+        struct cfg_mark *items = arena_array(r->arena, room, sizeof *items);
+        if (m->count)
+            memcpy(items, m->items, m->count * sizeof *items);
+        m->items = items;
+        m->room = room;
+    }
+    m->items[m->count++] = (struct cfg_mark) { path, at->start_mark.line + 1, open_mode };
+}
+
+/* What the mapping at `at` does not say. */
+static void mark_absent(const struct reader *r, const yaml_node_t *at, const struct cfg_key *key,
+                        struct str path)
+{
+    mark(r, at, path, 0);
+    if (key->type == CFG_SECTION)
+        for (const struct cfg_key *k = key->section; k->name; k++)
+            mark_absent(r, at, k, below(r->arena, path, k->name));
+}
+
 static enum err set_defaults(const struct reader *r, const struct cfg_key table[], char *ret);
 
 /* "a, b" */
@@ -89,13 +116,14 @@ static enum err default_list(const struct reader *r, const struct cfg_key *key,
 static enum err set_default(const struct reader *r, const struct cfg_key *key, char *ret)
 {
     struct err_info why = { 0 };
+    unsigned open_mode;
     if (key->type == CFG_SECTION)
         return set_defaults(r, key->section, ret);
     if (key->type == CFG_LIST || !key->fallback)
         return ERR_OK; /* empty, zero */
     if (key->type == CFG_STR_LIST)
         return default_list(r, key, (struct cfg_str_list *)(void *)ret);
-    if (cfg_value(r->arena, r->src, key, str_of(key->fallback), ret, &why))
+    if (cfg_value(r->arena, r->src, key, str_of(key->fallback), ret, &open_mode, &why))
         return err_field(r->info, ERR_INTERNAL, key->name, "default of '%s': %s", key->name,
                          why.text);
     return ERR_OK;
@@ -116,13 +144,15 @@ static enum err read_scalar(const struct reader *r, const yaml_node_t *node,
                             const struct cfg_key *key, struct str path, void *ret)
 {
     struct err_info why = { 0 };
+    unsigned open_mode;
     if (node->type != YAML_SCALAR_NODE)
         return wrong(r, node, path, "'" STR_FMT "' wants a single value, not %s", STR_ARG(path),
                      shape_of(node));
     if (is_null(node))
         return wrong(r, node, path, "'" STR_FMT "' has no value", STR_ARG(path));
-    if (cfg_value(r->arena, r->src, key, scalar(node), ret, &why))
+    if (cfg_value(r->arena, r->src, key, scalar(node), ret, &open_mode, &why))
         return wrong(r, node, path, "'" STR_FMT "': %s", STR_ARG(path), why.text);
+    mark(r, node, path, open_mode);
     return ERR_OK;
 }
 
@@ -149,6 +179,7 @@ static enum err read_str_list(const struct reader *r, const yaml_node_t *node,
     enum err e = elements(r, node, path, &item, &count);
     if (e)
         return e;
+    mark(r, node, path, 0);
     ret->items = arena_array(r->arena, count, sizeof(*ret->items));
     for (; ret->count < count; ret->count++) {
         struct str at = str_printf(r->arena, STR_FMT "[%zu]", STR_ARG(path), ret->count);
@@ -168,6 +199,7 @@ static enum err read_list(const struct reader *r, const yaml_node_t *node,
     enum err e = elements(r, node, path, &item, &count);
     if (e)
         return e;
+    mark(r, node, path, 0);
     char *items = arena_array(r->arena, count, key->element_size);
     ret->items = items;
     for (; ret->count < count; ret->count++) {
@@ -265,6 +297,7 @@ static enum err read_section(const struct reader *r, const yaml_node_t *node,
                      shape_of(node));
     enum err e = empty ? ERR_OK : check_keys(r, node, table, path);
 
+    mark(r, node, path, 0);
     for (const struct cfg_key *key = table; key->name && !e; key++) {
         const yaml_node_t *value = empty ? NULL : member(r, node, key->name);
         struct str full = below(r->arena, path, key->name);
@@ -272,8 +305,10 @@ static enum err read_section(const struct reader *r, const yaml_node_t *node,
             e = read_member(r, value, key, full, ret + key->offset);
         else if (key->flags & CFG_MANDATORY)
             e = wrong(r, node, full, "'" STR_FMT "' is missing", STR_ARG(full));
-        else
+        else {
+            mark_absent(r, node, key, full);
             e = set_default(r, key, ret + key->offset);
+        }
     }
     return e;
 }
@@ -325,10 +360,14 @@ enum err cfg_read(struct arena *a, const struct cfg_source *src, const struct cf
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return err_internal(info, "no YAML parser");
+    static const struct str bom = STR_INIT("\xEF\xBB\xBF"); /* some editors begin files with it */
+    struct str text =
+        str_starts(src->text, bom) ? str_sub(src->text, bom.n, src->text.n) : src->text;
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)(src->text.n ? src->text.p : ""),
-                                 src->text.n);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)(text.n ? text.p : ""), text.n);
 
+    if (src->marks)
+        *src->marks = (struct cfg_marks) { .name = src->name };
     char *made = arena_alloc(a, ret_size); /* aside, so that a failure leaves *ret alone */
     struct reader r = { .arena = a, .src = src, .info = info };
     enum err e = read_document(&r, &parser, table, made);

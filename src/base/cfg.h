@@ -26,6 +26,7 @@ enum cfg_flags {
     CFG_MANDATORY = 1,
     CFG_RELOADABLE = 2,
     CFG_SECRET = 4, /* the value may be "file:PATH", "env:NAME" or "enc:…"; never printed */
+    CFG_PUBLIC = 8, /* with CFG_SECRET: a certificate or public key; others may read its file */
 };
 
 struct cfg_str_list {
@@ -54,12 +55,27 @@ struct cfg_key {
 typedef enum err cfg_decrypt(void *ctx, struct arena *a, struct str enc, struct str *ret,
                              struct err_info *info);
 
+/* Where each value stands: for mistakes that only those find who know what the values mean, and
+ * for secrets in files that others may read. Keys that the file leaves out stand where the mapping
+ * does that lacks them. */
+struct cfg_mark {
+    struct str path; /* "accounts[0].wechat.mchid" */
+    size_t line;
+    unsigned open_mode; /* the mode of a secret's file that more than its owner may read, else 0 */
+};
+struct cfg_marks {
+    struct str name; /* of the file */
+    struct cfg_mark *items;
+    size_t count, room;
+};
+
 struct cfg_source {
     struct str name;      /* file name for messages */
     struct str text;      /* the YAML */
     struct str base_dir;  /* relative "file:" paths start here */
     cfg_decrypt *decrypt; /* may be NULL */
     void *decrypt_ctx;
+    struct cfg_marks *marks; /* filled, in the arena; may be NULL */
 };
 
 /* Fills `*ret` (size `ret_size`, zeroed first). info->text reads "fenpay.yaml:12: unknown key
@@ -67,11 +83,21 @@ struct cfg_source {
 enum err cfg_read(struct arena *a, const struct cfg_source *src, const struct cfg_key table[],
                   void *ret, size_t ret_size, struct err_info *info);
 
+/* Puts "fenpay.yaml:14: accounts[0].wechat.mchid: " before info->text, and the whole path into
+ * info->field. What is at fault is info->field, below `prefix` ("accounts[0]" or ""), in whatever
+ * section of it. Without marks (nothing was read from a file) only the path is put. */
+void cfg_blame(const struct cfg_marks *marks, const char *prefix, struct err_info *info);
+
+/* Prints the paths of the values that differ between two structs of the table and that no reload
+ * takes over (not CFG_RELOADABLE), comma-separated; nothing when there is none. */
+struct buf;
+void cfg_print_fixed_changes(const struct cfg_key table[], const void *old, const void *fresh,
+                             struct buf *out);
+
 /* Only defaults. */
 enum err cfg_defaults(struct arena *a, const struct cfg_key table[], void *ret, size_t ret_size,
                       struct err_info *info);
 
-struct buf;
 /* The table as text for people (`markdown` false) or as the docs page. */
 void cfg_describe(const struct cfg_key table[], bool markdown, struct buf *out);
 

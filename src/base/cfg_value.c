@@ -106,7 +106,7 @@ static enum err read_choice(struct arena *a, const struct cfg_key *key, struct s
 }
 
 /* All of a small regular file; `errno` says why not. */
-static enum err read_all(struct arena *a, int fd, struct str *ret)
+static enum err read_all(struct arena *a, int fd, struct str *ret, unsigned *ret_mode)
 {
     struct stat st;
     if (fstat(fd, &st))
@@ -125,11 +125,12 @@ static enum err read_all(struct arena *a, int fd, struct str *ret)
             n += (size_t)got;
     }
     *ret = (struct str) { p, n };
+    *ret_mode = st.st_mode & 0777;
     return ERR_OK;
 }
 
 static enum err secret_of_file(struct arena *a, const struct cfg_source *src, struct str path,
-                               struct str *ret, struct err_info *info)
+                               struct str *ret, unsigned *ret_mode, struct err_info *info)
 {
     if (path.n && path.p[0] != '/' && src->base_dir.n)
         path = str_printf(a, STR_FMT "/" STR_FMT, STR_ARG(src->base_dir), STR_ARG(path));
@@ -138,7 +139,7 @@ static enum err secret_of_file(struct arena *a, const struct cfg_source *src, st
         return err_set(info, ERR_INVALID, "cannot open '" STR_FMT "': %s", STR_ARG(path),
                        strerrordesc_np(errno));
     struct str text;
-    enum err e = read_all(a, fd, &text);
+    enum err e = read_all(a, fd, &text, ret_mode);
     int why = errno;
     close(fd);
     if (e == ERR_INVALID)
@@ -184,13 +185,18 @@ static enum err secret_of_cipher(struct arena *a, const struct cfg_source *src, 
 }
 
 static enum err read_text(struct arena *a, const struct cfg_source *src, const struct cfg_key *key,
-                          struct str text, struct str *ret, struct err_info *info)
+                          struct str text, struct str *ret, unsigned *ret_open_mode,
+                          struct err_info *info)
 {
     static const struct str file = STR_INIT("file:"), env = STR_INIT("env:"),
                             enc = STR_INIT("enc:");
     if (key->flags & CFG_SECRET) {
-        if (str_starts(text, file))
-            return secret_of_file(a, src, str_sub(text, file.n, text.n), ret, info);
+        if (str_starts(text, file)) {
+            unsigned mode = 0;
+            enum err e = secret_of_file(a, src, str_sub(text, file.n, text.n), ret, &mode, info);
+            *ret_open_mode = key->flags & CFG_PUBLIC || !(mode & 077) ? 0 : mode;
+            return e;
+        }
         if (str_starts(text, env))
             return secret_of_environment(a, str_sub(text, env.n, text.n), ret, info);
         if (str_starts(text, enc))
@@ -203,12 +209,13 @@ static enum err read_text(struct arena *a, const struct cfg_source *src, const s
 }
 
 enum err cfg_value(struct arena *a, const struct cfg_source *src, const struct cfg_key *key,
-                   struct str text, void *ret, struct err_info *info)
+                   struct str text, void *ret, unsigned *ret_open_mode, struct err_info *info)
 {
+    *ret_open_mode = 0;
     switch (key->type) {
     case CFG_STR:
     case CFG_STR_LIST: /* one item of it */
-        return read_text(a, src, key, text, ret, info);
+        return read_text(a, src, key, text, ret, ret_open_mode, info);
     case CFG_INT:
     case CFG_MS:
     case CFG_BYTES:

@@ -7,9 +7,9 @@
 
 /* Reads `text` as `key` says into `*ret` (what enum cfg_type names; any type but SECTION, LIST,
  * STR_LIST). The message in `info` says what is wrong with the value, without saying where; it
- * never shows a secret. */
+ * never shows a secret. *ret_open_mode as struct cfg_mark has it. */
 enum err cfg_value(struct arena *a, const struct cfg_source *src, const struct cfg_key *key,
-                   struct str text, void *ret, struct err_info *info);
+                   struct str text, void *ret, unsigned *ret_open_mode, struct err_info *info);
 
 /* " (did you mean 'x'?)" for the nearest of `names`, or "" when none is near. */
 struct str cfg_suggest(struct arena *a, struct str wrong, const struct str names[], size_t n);

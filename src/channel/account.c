@@ -20,7 +20,7 @@ static const struct cfg_key wechat_table[] = {
       .help = "application bound to the merchant" },
     { "merchant_key", CFG_STR, WECHAT_OFFSET(merchant_key), .flags = CFG_MANDATORY | CFG_SECRET,
       .help = "apiclient_key.pem, as file:PATH" },
-    { "merchant_cert", CFG_STR, WECHAT_OFFSET(merchant_cert), .flags = CFG_SECRET,
+    { "merchant_cert", CFG_STR, WECHAT_OFFSET(merchant_cert), .flags = CFG_SECRET | CFG_PUBLIC,
       .help = "apiclient_cert.pem, as file:PATH; gives the serial" },
     { "merchant_serial", CFG_STR, WECHAT_OFFSET(merchant_serial),
       .help = "hex; only without merchant_cert" },
@@ -30,9 +30,10 @@ static const struct cfg_key wechat_table[] = {
       .help = "the one before, while it is being replaced" },
     { "public_key_id", CFG_STR, WECHAT_OFFSET(public_key_id),
       .help = "PUB_KEY_ID_…, with public_key" },
-    { "public_key", CFG_STR, WECHAT_OFFSET(public_key), .flags = CFG_SECRET,
+    { "public_key", CFG_STR, WECHAT_OFFSET(public_key), .flags = CFG_SECRET | CFG_PUBLIC,
       .help = "pub_key.pem, as file:PATH" },
-    { "platform_certs", CFG_STR_LIST, WECHAT_OFFSET(platform_certs), .flags = CFG_SECRET,
+    { "platform_certs", CFG_STR_LIST, WECHAT_OFFSET(platform_certs),
+      .flags = CFG_SECRET | CFG_PUBLIC,
       .help = "platform certificates known from the start, each as file:PATH" },
     { "download_certs", CFG_BOOL, WECHAT_OFFSET(download_certs), "false",
       .help = "certificate mode: fetch and refresh platform certificates" },
@@ -100,7 +101,9 @@ static enum err check_notify_url(struct str text, enum environment environment,
                                  struct err_info *info)
 {
     struct url url;
-    if (text.n == 0 || text.n > NOTIFY_URL_MAX || url_parse(text, &url, info))
+    if (text.n == 0)
+        return err_field(info, ERR_INVALID, "notify_url", "give notify.public_url or notify_url");
+    if (text.n > NOTIFY_URL_MAX || url_parse(text, &url, info))
         return err_field(info, ERR_INVALID, "notify_url",
                          "must be an address of at most %d characters", NOTIFY_URL_MAX);
     if (memchr(text.p, '?', text.n) || memchr(text.p, '#', text.n))

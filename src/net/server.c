@@ -100,13 +100,13 @@ static enum err open_sockets(struct http_server *s, struct err_info *info)
                 ok = !setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
         }
         if (!ok)
-            return err_set(info, ERR_IO, "listener %s: " STR_FMT ": %m", s->name,
-                           STR_ARG(s->o.listen));
+            return err_field(info, ERR_IO, "listen", "listener %s: " STR_FMT ": %m", s->name,
+                             STR_ARG(s->o.listen));
     }
     for (unsigned i = 0; i < s->loop_count; i++)
         if (listen(s->loops[i].listen_fd, BACKLOG))
-            return err_set(info, ERR_IO, "listener %s: " STR_FMT ": %m", s->name,
-                           STR_ARG(s->o.listen));
+            return err_field(info, ERR_IO, "listen", "listener %s: " STR_FMT ": %m", s->name,
+                             STR_ARG(s->o.listen));
     s->port = port_of(&address);
     return ERR_OK;
 }

@@ -112,9 +112,16 @@ static enum err open_public_key(struct wechat_keys *keys, const struct wechat_co
 {
     if (config->public_key.n == 0 && config->public_key_id.n == 0)
         return ERR_OK;
+    if (config->public_key_id.n == 0)
+        return err_field(info, ERR_INVALID, "public_key_id", "is missing: public_key needs it");
+    if (config->public_key.n == 0)
+        return err_field(info, ERR_INVALID, "public_key", "is missing: public_key_id needs it");
     enum err e = check_word(config->public_key_id, "public_key_id", 128, info);
     if (e)
         return e;
+    if (!str_starts(config->public_key_id, STR("PUB_KEY_ID_")))
+        return err_field(info, ERR_INVALID, "public_key_id",
+                         "must begin with PUB_KEY_ID_, as the merchant platform shows it");
     struct wechat_key *entry = &keys->table[keys->count];
     if ((e = rsa_public_from_pem(config->public_key, &entry->key, info)))
         return err_field(info, e, "public_key", "not a usable RSA public key");
