@@ -334,9 +334,10 @@ int dev_serve(const struct command *self, const char *dir, const sigset_t *signa
     enum err e =
         dev_site_make(dir, sandbox_url, STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
     if (!e) {
-        struct sandbox_options so = {
-            .env = &env, .wechat_count = 1, .callbacks = callbacks, .public_url = sandbox_url
-        };
+        struct sandbox_options so = { .env = &env,
+                                      .wechat_count = 1,
+                                      .public_url = sandbox_url,
+                                      .path = str_printf(a, "%s/" DEV_SANDBOX_BOOKS, dir) };
         so.wechat[0] = site.wechat;
         e = sandbox_new(&so, &sandbox, &info);
     }
@@ -353,6 +354,8 @@ int dev_serve(const struct command *self, const char *dir, const sigset_t *signa
     struct runtime_options ro = { .settings = &site.settings, .roles = ROLE_ALL, .migrate = true };
     if (!e && !(e = runtime_open(&ro, &r, &info)) && !(e = runtime_start(r, &info)))
         e = dev_caller(r, dir, a, &bearer, &info);
+    if (!e) /* not before somebody listens: a try that fails can cost six hours */
+        sandbox_set_callbacks(sandbox, callbacks);
 
     int exit_code = EXIT_FINE;
     if (e)

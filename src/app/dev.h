@@ -13,6 +13,8 @@
 #define DEV_MCHID   "1900000001"
 #define DEV_APPID   "wxdev0000000000001"
 
+#define DEV_SANDBOX_BOOKS "sandbox.jsonl" /* under the site's folder */
+
 struct dev_site {
     struct arena *arena;
     struct settings settings; /* environment dev; account DEV_ACCOUNT pointing at `sandbox_url` */

@@ -39,9 +39,12 @@ int command_sandbox(const struct command *self, int argc, char **argv)
     enum err e = dev_site_make(str_cstr(a, data), url, STR("http://127.0.0.1:8443/notify"), &env, a,
                                &site, &info);
     if (!e) {
-        struct sandbox_options so = {
-            .env = &env, .wechat_count = 1, .callbacks = callbacks, .public_url = url
-        };
+        struct sandbox_options so = { .env = &env,
+                                      .wechat_count = 1,
+                                      .callbacks = callbacks,
+                                      .public_url = url,
+                                      .path = str_printf(a, STR_FMT "/" DEV_SANDBOX_BOOKS,
+                                                         STR_ARG(data)) };
         so.wechat[0] = site.wechat;
         e = sandbox_new(&so, &sandbox, &info);
     }

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 
 #define CLOSES_AFTER_MS (7 * DAY_MS)
-#define INDEX_DIGITS    10
 
 static void *must(void *p)
 {
@@ -20,9 +19,9 @@ static void *must(void *p)
     return p;
 }
 
-void books_init(struct books *b)
+void books_init(struct books *b, int64_t first_id)
 {
-    *b = (struct books) { 0 };
+    *b = (struct books) { .next_id = first_id };
     list_init(&b->trades);
     list_init(&b->pending);
 }
@@ -37,8 +36,8 @@ void books_done(struct books *b)
         free(t);
     }
     free(b->by_number.bucket);
+    free(b->by_number.id_bucket);
     free(b->by_refund_number.bucket);
-    free(b->by_index);
 }
 
 static size_t place(struct str number, size_t buckets)
@@ -55,21 +54,26 @@ static void settle_text(char **at, struct str *text)
     *at += text->n;
 }
 
-static void grow_trades(struct trade_table *t)
+static void link_trade(struct trade_table *t, struct trade *x)
 {
-    size_t buckets = t->buckets ? t->buckets * 2 : 1024;
-    struct trade **bucket = must(calloc(buckets, sizeof *bucket));
-    for (size_t i = 0; i < t->buckets; i++) {
-        for (struct trade *x = t->bucket[i], *next; x; x = next) {
-            next = x->hash_next;
-            size_t to = place(x->out_trade_no, buckets);
-            x->hash_next = bucket[to];
-            bucket[to] = x;
-        }
-    }
+    struct trade **number = &t->bucket[place(x->out_trade_no, t->buckets)];
+    struct trade **id = &t->id_bucket[place(x->transaction_id, t->buckets)];
+    x->hash_next = *number;
+    *number = x;
+    x->id_next = *id;
+    *id = x;
+}
+
+static void grow_trades(struct books *b)
+{
+    struct trade_table *t = &b->by_number;
+    t->buckets = t->buckets ? t->buckets * 2 : 1024;
     free(t->bucket);
-    t->bucket = bucket;
-    t->buckets = buckets;
+    free(t->id_bucket);
+    t->bucket = must(calloc(t->buckets, sizeof *t->bucket));
+    t->id_bucket = must(calloc(t->buckets, sizeof *t->id_bucket));
+    list_each (node, &b->trades)
+        link_trade(t, container_of(node, struct trade, node));
 }
 
 static void grow_refunds(struct refund_table *t)
@@ -89,24 +93,53 @@ static void grow_refunds(struct refund_table *t)
     t->buckets = buckets;
 }
 
-static void index_trade(struct books *b, struct trade *t)
+/* "42000", five digits, the day, ten digits: the running number around the day, as the channel's
+ * own ids look. */
+#define ID_LENGTH 28
+#define ID_LOW    10000000000LL /* what the last ten digits hold */
+#define ID_HIGH   100000LL
+
+struct id_text {
+    char text[64];
+};
+
+static struct str make_id(struct books *b, const char *prefix, int64_t created_ms,
+                          struct id_text *room)
 {
-    size_t index = b->by_number.count;
-    if (index == b->index_room) {
-        b->index_room = b->index_room ? b->index_room * 2 : 1024;
-        b->by_index = must(realloc(b->by_index, b->index_room * sizeof(struct trade *)));
-    }
-    b->by_index[index] = t;
+    int64_t id = b->next_id++;
+    int n = snprintf(room->text, sizeof room->text, "%s%05d%08d%010lld", prefix,
+                     (int)(id / ID_LOW % ID_HIGH), clock_beijing_yyyymmdd(created_ms),
+                     (long long)(id % ID_LOW));
+    return (struct str) { room->text, (size_t)n };
+}
+
+/* An id from an earlier life: the running number goes on behind it, even when the clock was put
+ * back. */
+static struct str old_id(struct books *b, struct str id)
+{
+    int64_t high, low;
+    char digits[2][16] = { { 0 } };
+    if (id.n != ID_LENGTH || !str_all_of(id, "0123456789"))
+        return id;
+    memcpy(digits[0], id.p + 5, 5);
+    memcpy(digits[1], id.p + 18, 10);
+    high = strtoll(digits[0], NULL, 10);
+    low = strtoll(digits[1], NULL, 10);
+    int64_t round = b->next_id / (ID_HIGH * ID_LOW) * (ID_HIGH * ID_LOW);
+    int64_t behind = round + high * ID_LOW + low + 1;
+    if (behind > b->next_id)
+        b->next_id = behind;
+    return id;
 }
 
 struct trade *books_add_trade(struct books *b, const struct trade *like)
 {
+    struct id_text room;
     if (b->by_number.count >= b->by_number.buckets)
-        grow_trades(&b->by_number);
-    char id[64];
-    int n = snprintf(id, sizeof id, "42000%05d%08d%0*zu", 1,
-                     clock_beijing_yyyymmdd(like->created_ms), INDEX_DIGITS, b->by_number.count);
-    struct str transaction_id = { id, (size_t)n };
+        grow_trades(b);
+    struct str transaction_id = like->transaction_id.n
+                                    ? old_id(b, like->transaction_id)
+                                    : make_id(b, "42000", like->created_ms, &room);
     size_t text = like->out_trade_no.n + transaction_id.n + like->description.n + like->attach.n +
                   like->openid.n + like->notify_url.n + like->device_id.n;
     struct trade *t = must(malloc(sizeof *t + text + 1));
@@ -122,10 +155,7 @@ struct trade *books_add_trade(struct books *b, const struct trade *like)
     settle_text(&at, &t->device_id);
     list_init(&t->refunds);
     list_append(&b->trades, &t->node);
-    struct trade **bucket = &b->by_number.bucket[place(t->out_trade_no, b->by_number.buckets)];
-    t->hash_next = *bucket;
-    *bucket = t;
-    index_trade(b, t);
+    link_trade(&b->by_number, t);
     b->by_number.count++;
     return t;
 }
@@ -142,26 +172,21 @@ struct trade *books_trade(struct books *b, const struct account *account, struct
 
 struct trade *books_trade_by_id(struct books *b, struct str transaction_id)
 {
-    size_t index = 0;
-    if (transaction_id.n < INDEX_DIGITS || !str_all_of(transaction_id, "0123456789"))
+    if (!b->by_number.buckets)
         return NULL;
-    for (size_t i = transaction_id.n - INDEX_DIGITS; i < transaction_id.n; i++)
-        index = index * 10 + (size_t)(transaction_id.p[i] - '0');
-    if (index >= b->by_number.count)
-        return NULL;
-    struct trade *t = b->by_index[index];
-    return str_eq(t->transaction_id, transaction_id) ? t : NULL;
+    struct trade *t = b->by_number.id_bucket[place(transaction_id, b->by_number.buckets)];
+    while (t && !str_eq(t->transaction_id, transaction_id))
+        t = t->id_next;
+    return t;
 }
 
 struct refund *books_add_refund(struct books *b, const struct refund *like)
 {
     if (b->by_refund_number.count >= b->by_refund_number.buckets)
         grow_refunds(&b->by_refund_number);
-    char id[64];
-    int n =
-        snprintf(id, sizeof id, "50000%05d%08d%0*zu", 1, clock_beijing_yyyymmdd(like->created_ms),
-                 INDEX_DIGITS, b->by_refund_number.count);
-    struct str refund_id = { id, (size_t)n };
+    struct id_text room;
+    struct str refund_id = like->refund_id.n ? old_id(b, like->refund_id)
+                                             : make_id(b, "50000", like->created_ms, &room);
     struct refund *r =
         must(malloc(sizeof *r + like->out_refund_no.n + refund_id.n + like->notify_url.n + 1));
     *r = *like;

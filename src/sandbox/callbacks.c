@@ -96,8 +96,16 @@ static struct delivery *take_due(struct sandbox *s, int64_t now_ms)
     return d;
 }
 
+/* Where its trade or refund points to the one that is no copy. */
+static struct delivery **pointer_to(const struct delivery *d)
+{
+    return d->refund ? &d->refund->callback : &d->trade->callback;
+}
+
 static void delivery_free(struct delivery *d)
 {
+    if (!d->is_copy)
+        *pointer_to(d) = NULL;
     free((char *)(uintptr_t)d->body.p);
     free(d);
 }
@@ -141,6 +149,7 @@ void sandbox_callbacks_schedule(struct sandbox *s, struct trade *t, struct refun
                 sandbox_faults_hit(&s->faults, FAULT_CALLBACK_REORDER, call, account->mchid, &rule);
     if (hold)
         d->due_ms += rule.delay_ms ? rule.delay_ms : REORDER_AT_MOST;
+    *pointer_to(d) = d;
     push(s, d);
     if (hold)
         account->held = d;
@@ -148,6 +157,13 @@ void sandbox_callbacks_schedule(struct sandbox *s, struct trade *t, struct refun
         let_go_held(s, account, d->due_ms);
     if (sandbox_faults_hit(&s->faults, FAULT_CALLBACK_DUPLICATE, call, account->mchid, &rule))
         d->copies = rule.copies > 0 ? rule.copies : 1;
+}
+
+void sandbox_callbacks_restore(struct sandbox *s, struct trade *t, struct refund *r, int64_t due_ms)
+{
+    struct delivery *d = delivery_new(t, r, due_ms);
+    *pointer_to(d) = d;
+    push(s, d);
 }
 
 /* ---- the envelope ---- */
@@ -283,6 +299,21 @@ static void print_once(struct sandbox *s, struct delivery *d, struct arena *a)
     d->body = heap_copy(print_envelope(s, d, &(struct transaction_lie) { 0 }, false, a));
 }
 
+void sandbox_callbacks_resume(struct sandbox *s, struct delivery *d, int attempt, int64_t due_ms,
+                              struct str body)
+{
+    take_out(&s->queue, d);
+    if (!due_ms) {
+        delivery_free(d);
+        return;
+    }
+    if (body.n && !d->body.p)
+        d->body = heap_copy(body);
+    d->attempt = attempt;
+    d->due_ms = due_ms;
+    push(s, d);
+}
+
 /* With the first sending, so that they can arrive at once; each is sent one time only. */
 static void add_copies(struct sandbox *s, struct delivery *d)
 {
@@ -386,12 +417,18 @@ static void deliver(struct sandbox *s, struct delivery *d)
 
     d->trade->callbacks_acknowledged += acknowledged;
     d->attempt++;
-    if (acknowledged || d->is_copy || d->attempt > RESENDS) {
+    if (d->is_copy) {
         delivery_free(d);
         return;
     }
-    d->due_ms = now_ms + resend_s[d->attempt - 1] * 1000LL;
-    push(s, d);
+    bool over = acknowledged || d->attempt > RESENDS;
+    if (!over)
+        d->due_ms = now_ms + resend_s[d->attempt - 1] * 1000LL;
+    sandbox_journal_callback(s, d, acknowledged, over);
+    if (over)
+        delivery_free(d);
+    else
+        push(s, d);
 }
 
 size_t sandbox_turn(struct sandbox *s)
@@ -420,6 +457,7 @@ void sandbox_set_callbacks(struct sandbox *s, struct transport *callbacks)
 {
     sandbox_lock(s);
     s->callbacks = callbacks;
+    pthread_cond_broadcast(&s->changed);
     sandbox_unlock(s);
 }
 
@@ -444,12 +482,13 @@ static void *sender_main(void *arg)
     sandbox_lock(s);
     while (!s->stopping) {
         int64_t now_ms = env_now_ms(s->env);
-        struct delivery *d = take_due(s, now_ms);
+        struct delivery *d = s->callbacks ? take_due(s, now_ms) : NULL;
         if (d) {
             deliver(s, d);
             continue;
         }
-        int64_t wait_ms = s->queue.count ? s->queue.heap[0]->due_ms - now_ms : SENDER_NAP_MS;
+        int64_t wait_ms =
+            s->callbacks && s->queue.count ? s->queue.heap[0]->due_ms - now_ms : SENDER_NAP_MS;
         nap(s, wait_ms < SENDER_NAP_MS ? wait_ms : SENDER_NAP_MS);
     }
     sandbox_unlock(s);

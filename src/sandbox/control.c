@@ -193,6 +193,7 @@ static void key_mode(struct request *r, const struct json *body)
     }
     sandbox_lock(r->s);
     account->sign_with_public_key = public_key;
+    sandbox_journal_key_mode(r->s, account);
     sandbox_unlock(r->s);
     sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
@@ -215,6 +216,7 @@ static void withdraw(struct request *r, const struct json *body)
     }
     sandbox_lock(r->s);
     account->withdrawn_fen += amount;
+    sandbox_journal_withdrawn(r->s, account, amount);
     sandbox_unlock(r->s);
     sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }

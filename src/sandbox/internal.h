@@ -47,7 +47,7 @@ enum refund_state { REFUND_PROCESSING, REFUND_SUCCESS, REFUND_CLOSED, REFUND_ABN
 
 struct trade {
     struct list node; /* books->trades, oldest first */
-    struct trade *hash_next;
+    struct trade *hash_next, *id_next;
     struct account *account;
     enum trade_product product;
     enum trade_state state;
@@ -59,6 +59,7 @@ struct trade {
     int64_t refunded_ms; /* when the last refund was accepted */
     int refund_count;
     int prepays, queries, closes, callbacks_sent, callbacks_acknowledged;
+    struct delivery *callback; /* of the payment, while it waits or is sent; not a copy */
 };
 
 struct refund {
@@ -71,10 +72,11 @@ struct refund {
     enum refund_state state, end; /* what it is, what it becomes at end_ms */
     int64_t created_ms, end_ms;   /* end_ms 0: it is at its end, or stuck */
     int64_t amount_fen;
+    struct delivery *callback; /* as a trade's */
 };
 
 struct trade_table {
-    struct trade **bucket;
+    struct trade **bucket, **id_bucket;
     size_t buckets, count;
 };
 struct refund_table {
@@ -87,13 +89,14 @@ struct books {
     struct list pending; /* refunds, the one that ends first in front */
     struct trade_table by_number;
     struct refund_table by_refund_number;
-    struct trade **by_index; /* the transaction id ends with it */
-    size_t index_room;
+    int64_t next_id; /* of the next transaction or refund */
 };
 
-void books_init(struct books *b);
+/* Ids start at `first_id`: what grows with every start, and faster than ids are given. */
+void books_init(struct books *b, int64_t first_id);
 void books_done(struct books *b);
-/* Takes a trade's texts over by copying them. The number must be free. */
+/* Takes a trade's texts over by copying them. The number must be free. With a transaction_id (from
+ * an earlier life) the trade keeps it; so do refunds with theirs. */
 struct trade *books_add_trade(struct books *b, const struct trade *like);
 /* `account` NULL: whoever has the number. */
 struct trade *books_trade(struct books *b, const struct account *account, struct str out_trade_no);
@@ -129,6 +132,12 @@ struct queue {
     uint64_t seq;
 };
 
+/* From an earlier life: waits until `due_ms`, and what is known of its sendings so far (`due_ms` 0:
+ * it was the last one). */
+void sandbox_callbacks_restore(struct sandbox *s, struct trade *t, struct refund *r,
+                               int64_t due_ms);
+void sandbox_callbacks_resume(struct sandbox *s, struct delivery *d, int attempt, int64_t due_ms,
+                              struct str body);
 /* With the lock held. */
 void sandbox_callbacks_schedule(struct sandbox *s, struct trade *t, struct refund *r,
                                 int64_t due_ms);
@@ -159,6 +168,28 @@ bool sandbox_faults_hit(struct faults *f, enum sandbox_fault fault, struct str c
 const char *sandbox_fault_name(enum sandbox_fault fault);
 bool sandbox_fault_of_name(struct str name, enum sandbox_fault *ret);
 
+/* ---- the books' file ---- */
+
+struct journal {
+    int fd; /* -1: memory only */
+    struct str path;
+};
+
+/* Replays what is there; an empty path opens none. */
+enum err sandbox_journal_open(struct sandbox *s, struct str path, struct err_info *info);
+void sandbox_journal_close(struct sandbox *s);
+/* What has just happened. Lock held. */
+void sandbox_journal_trade(struct sandbox *s, const struct trade *t);
+void sandbox_journal_paid(struct sandbox *s, const struct trade *t);
+void sandbox_journal_closed(struct sandbox *s, const struct trade *t);
+void sandbox_journal_refund(struct sandbox *s, const struct refund *r);
+void sandbox_journal_callback(struct sandbox *s, const struct delivery *d, bool acknowledged,
+                              bool over);
+void sandbox_journal_withdrawn(struct sandbox *s, const struct account *account, int64_t fen);
+void sandbox_journal_certificate(struct sandbox *s, const struct account *account,
+                                 struct str cert_pem, struct str key_pem);
+void sandbox_journal_key_mode(struct sandbox *s, const struct account *account);
+
 /* ---- the whole ---- */
 
 struct sandbox {
@@ -175,11 +206,15 @@ struct sandbox {
     struct books books;
     struct queue queue;
     struct faults faults;
+    struct journal journal;
     pthread_t sender[16];
     unsigned senders, senders_started;
 };
 
 struct account *sandbox_account(struct sandbox *s, struct str mchid);
+/* Signs from now on. Lock held, or nobody else there yet. */
+enum err sandbox_add_certificate(struct sandbox *s, struct account *account, struct str cert_pem,
+                                 struct str key_pem, struct err_info *info);
 struct str sandbox_random_text(struct sandbox *s, struct arena *a, size_t n); /* [0-9A-Za-z] */
 struct str sandbox_random_serial(struct sandbox *s, struct arena *a);         /* 40 hex digits */
 /* With the lock held: pays the trade and schedules its callback. */

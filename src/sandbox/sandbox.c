@@ -39,6 +39,14 @@ static enum err add_certificate(struct account *account, struct str cert_pem, st
     return e;
 }
 
+enum err sandbox_add_certificate(struct sandbox *s, struct account *account, struct str cert_pem,
+                                 struct str key_pem, struct err_info *info)
+{
+    if (account->platform_count == PLATFORM_KEYS)
+        return err_set(info, ERR_LIMIT, "rotated %d times already", PLATFORM_KEYS - 1);
+    return add_certificate(account, cert_pem, key_pem, s->arena, info);
+}
+
 static enum err load_account(struct account *account, const struct sandbox_wechat *w,
                              struct arena *a, struct err_info *info)
 {
@@ -86,6 +94,15 @@ struct account *sandbox_account(struct sandbox *s, struct str mchid)
 
 /* ---- life ---- */
 
+/* A later start is later by at least the milliseconds that an earlier one lived, and no sandbox
+ * gives a thousand ids a millisecond; chance tells those apart that start in the same one. */
+static int64_t first_id(struct env *env)
+{
+    uint16_t chance;
+    env_random(env, &chance, sizeof chance);
+    return env_now_ms(env) * 1000 + chance % 1000;
+}
+
 enum err sandbox_new(const struct sandbox_options *options, struct sandbox **ret,
                      struct err_info *info)
 {
@@ -101,15 +118,18 @@ enum err sandbox_new(const struct sandbox_options *options, struct sandbox **ret
         s->senders = sizeof s->sender / sizeof s->sender[0];
     s->arena = arena_new(16384);
     s->public_url = str_dup(s->arena, options->public_url);
+    s->journal.fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    books_init(&s->books);
+    books_init(&s->books, first_id(s->env));
     sandbox_faults_init(&s->faults, options->seed);
     enum err e = ERR_OK;
     for (size_t i = 0; i < options->wechat_count && !e; i++) {
         struct account *account = &s->accounts[s->account_count++];
         e = load_account(account, &options->wechat[i], s->arena, info);
     }
+    if (!e)
+        e = sandbox_journal_open(s, options->path, info);
     if (!e && !s->manual)
         e = sandbox_callbacks_start(s, info);
     if (e)
@@ -124,6 +144,7 @@ void sandbox_free(struct sandbox *s)
     if (!s)
         return;
     sandbox_callbacks_stop(s);
+    sandbox_journal_close(s);
     for (size_t i = 0; i < s->account_count; i++)
         account_done(&s->accounts[i]);
     books_done(&s->books);
@@ -179,6 +200,7 @@ enum err sandbox_pay_locked(struct sandbox *s, struct trade *t, struct err_info 
     t->success_ms = now_ms;
     t->account->taken_fen += t->taken_fen;
     sandbox_callbacks_schedule(s, t, NULL, now_ms);
+    sandbox_journal_paid(s, t);
     return ERR_OK;
 }
 
@@ -232,9 +254,9 @@ enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct 
     if (e)
         return e;
     sandbox_lock(s);
-    e = account->platform_count == PLATFORM_KEYS
-            ? err_set(info, ERR_LIMIT, "rotated %d times already", PLATFORM_KEYS - 1)
-            : add_certificate(account, cert_pem, key_pem, s->arena, info);
+    e = sandbox_add_certificate(s, account, cert_pem, key_pem, info);
+    if (!e)
+        sandbox_journal_certificate(s, account, cert_pem, key_pem);
     sandbox_unlock(s);
     return e;
 }

@@ -4,9 +4,10 @@
  * Uses base, crypto and net only: it must not share a signing bug with the adapters. Speaks HTTP on
  * a listener of its own, or in process through a struct transport (demo, simulator). Callbacks
  * leave through a transport, signed with the platform key; in manual mode they wait for
- * sandbox_turn. Everything it believes stands in memory and ends with it. Thread-safe; its HTTP
- * handlers do not block, so a listener with two loops keeps two cores busy with signing (about
- * 3,000 prepays/s a core). */
+ * sandbox_turn. What it believes stands in memory, and with a `path` in a file, too, from which the
+ * next one goes on. Numbers that it gives are never given again, with a file or without.
+ * Thread-safe; its HTTP handlers do not block, so a listener with two loops keeps two cores busy
+ * with signing (about 3,000 prepays/s a core). */
 #ifndef FENPAY_SANDBOX_H
 #define FENPAY_SANDBOX_H
 
@@ -30,11 +31,12 @@ struct sandbox_options {
     struct env *env;
     struct sandbox_wechat wechat[8];
     size_t wechat_count;
-    struct transport *callbacks; /* carries callbacks to us */
+    struct transport *callbacks; /* carries callbacks to us; NULL: they wait until there is one */
     bool manual;                 /* no thread: due callbacks are sent by sandbox_turn */
     uint64_t seed;               /* probability faults */
     struct str public_url;       /* of the phone page, for code_url links; empty: none */
     unsigned senders;            /* threads that send callbacks when not manual; 0: 4 */
+    struct str path;             /* the books' file, made when missing; empty: memory only */
 };
 
 struct sandbox;
@@ -46,7 +48,7 @@ extern const struct http_route sandbox_routes[];
 /* The same without HTTP: what curl would carry to api_url, answered in process. */
 struct transport *sandbox_transport(struct sandbox *s);
 
-/* Another carrier of callbacks from now on. */
+/* Another carrier of callbacks from now on; those that waited for one go out at once. */
 void sandbox_set_callbacks(struct sandbox *s, struct transport *callbacks);
 
 /* Sends what is due at env_now_ms (resend schedule 15s,15s,30s,3m,…); how many. */

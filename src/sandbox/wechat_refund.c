@@ -134,6 +134,7 @@ static struct refund *accept(struct wechat_call *c, struct refund_wish *w, struc
     struct refund *r = books_add_refund(&c->s->books, &w->like);
     if (r->end_ms && r->notify_url.n)
         sandbox_callbacks_schedule(c->s, t, r, r->end_ms);
+    sandbox_journal_refund(c->s, r);
     return r;
 }
 

@@ -77,8 +77,10 @@ static bool read_prepay(struct wechat_call *c, struct trade *t)
 static struct trade *open_trade(struct wechat_call *c, const struct trade *like)
 {
     struct trade *t = books_trade(&c->s->books, c->account, like->out_trade_no);
-    if (!t)
+    if (!t) {
         t = books_add_trade(&c->s->books, like);
+        sandbox_journal_trade(c->s, t);
+    }
     books_age_trade(t, like->created_ms);
     bool refused = true;
     switch (t->state) {
@@ -270,6 +272,8 @@ void sandbox_v3_close(struct wechat_call *c)
     } else if (t->state == TRADE_SUCCESS || t->state == TRADE_REFUND) {
         sandbox_v3_refuse(c->r, 400, "ORDERPAID", "该订单已支付");
     } else {
+        if (t->state == TRADE_NOTPAY)
+            sandbox_journal_closed(c->s, t);
         t->state = TRADE_CLOSED;
         t->closes++;
         sandbox_answer_set(c->r->answer, 204, NULL, STR_NONE);
