@@ -5,6 +5,7 @@
 #include "channel/registry.h"
 #include "core/payment/flow.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 
 #define WAIT_S_MAX 30
@@ -102,6 +103,19 @@ static bool read_channel(struct api_call *call, const struct payment_body *in,
     return true;
 }
 
+/* False: answered. */
+static bool check_client_ip(struct api_call *call, struct str ip)
+{
+    struct in6_addr address;
+    const char *text = str_cstr(call->arena, ip);
+
+    if (!ip.n || inet_pton(AF_INET, text, &address) == 1 ||
+        inet_pton(AF_INET6, text, &address) == 1)
+        return true;
+    call_refuse_field(call, CODE_BAD_FIELD, "client_ip", STR("it is no IPv4 or IPv6 address"));
+    return false;
+}
+
 static int status_of(enum payment_started how)
 {
     switch (how) {
@@ -129,7 +143,8 @@ void payment_post(struct api_call *call)
     struct refusal refusal = { 0 };
 
     if (!call_request_id(call, in->order.request_id, &new.request_id) ||
-        !read_channel(call, in, &new) || !read_order_of(call, in, &new))
+        !check_client_ip(call, in->client_ip) || !read_channel(call, in, &new) ||
+        !read_order_of(call, in, &new))
         return;
     if (payment_start(call->centre, &call->act, &new, &payment, &how, &refusal)) {
         call_refuse(call, &refusal);
