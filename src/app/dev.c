@@ -316,9 +316,47 @@ static void say_where(struct runtime *r, struct str bearer, int sandbox_port)
     fflush(stdout);
 }
 
-#define DEV_SANDBOX_PORT 8088
+struct str dev_url(struct arena *a, int64_t port, const char *path)
+{
+    return str_printf(a, "http://127.0.0.1:%lld%s", (long long)port, path);
+}
 
-int dev_serve(const struct command *self, const char *dir, const sigset_t *signals)
+/* A port that somebody else has is the usual trouble: says which option chooses another one. */
+static int complain_listen(const struct command *self, enum err e, const struct err_info *info)
+{
+    static const char *const names[] = { "api", "notify", "ops", "sandbox" };
+    int exit_code = complain(self, e, info);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char field[24];
+        snprintf(field, sizeof field, "%s.listen", names[i]);
+        if (strcmp(info->field, field) == 0) {
+            fprintf(stderr,
+                    word("another port is chosen with --%s-port N, or all four with "
+                         "--port-base N"),
+                    names[i]);
+            fputc('\n', stderr);
+        }
+    }
+    return exit_code;
+}
+
+static enum err start_sandbox(struct env *env, struct sandbox *sandbox, struct str listen,
+                              struct http_server **ret, struct err_info *info)
+{
+    struct http_server_options ho = { .name = "sandbox",
+                                      .listen = listen,
+                                      .loops = 2,
+                                      .workers = 1,
+                                      .routes = sandbox_routes,
+                                      .service = sandbox };
+    enum err e = http_server_start(env, &ho, ret, info);
+    if (e && info->field[0])
+        cfg_blame(&(struct cfg_marks) { 0 }, "sandbox", info);
+    return e;
+}
+
+int dev_serve(const struct command *self, const char *dir, const struct dev_ports *ports,
+              const sigset_t *signals)
 {
     struct err_info info = { 0 };
     ARENA_AUTO a = arena_new(16384);
@@ -328,12 +366,19 @@ int dev_serve(const struct command *self, const char *dir, const sigset_t *signa
     struct http_server *sandbox_server = NULL;
     struct runtime *r = NULL;
     struct transport *callbacks = client_new(&info);
-    struct str sandbox_url = str_printf(a, "http://127.0.0.1:%d", DEV_SANDBOX_PORT);
+    struct str sandbox_url = dev_url(a, ports->sandbox, "");
+    struct str listen[4];
+    const int64_t numbers[] = { ports->api, ports->notify, ports->ops, ports->sandbox };
+    for (size_t i = 0; i < 4; i++)
+        listen[i] = str_printf(a, "127.0.0.1:%lld", (long long)numbers[i]);
 
     env_init_real(&env, NULL, NULL);
-    enum err e =
-        dev_site_make(dir, sandbox_url, STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
+    enum err e = dev_site_make(dir, sandbox_url, dev_url(a, ports->notify, "/notify"), &env, a,
+                               &site, &info);
     if (!e) {
+        site.settings.api.listen = listen[0];
+        site.settings.notify.listen = listen[1];
+        site.settings.ops.listen = listen[2];
         struct sandbox_options so = { .env = &env,
                                       .wechat_count = 1,
                                       .public_url = sandbox_url,
@@ -341,15 +386,8 @@ int dev_serve(const struct command *self, const char *dir, const sigset_t *signa
         so.wechat[0] = site.wechat;
         e = sandbox_new(&so, &sandbox, &info);
     }
-    if (!e) {
-        struct http_server_options ho = { .name = "sandbox",
-                                          .listen = str_printf(a, "127.0.0.1:%d", DEV_SANDBOX_PORT),
-                                          .loops = 2,
-                                          .workers = 1,
-                                          .routes = sandbox_routes,
-                                          .service = sandbox };
-        e = http_server_start(&env, &ho, &sandbox_server, &info);
-    }
+    if (!e)
+        e = start_sandbox(&env, sandbox, listen[3], &sandbox_server, &info);
     struct str bearer;
     struct runtime_options ro = { .settings = &site.settings, .roles = ROLE_ALL, .migrate = true };
     if (!e && !(e = runtime_open(&ro, &r, &info)) && !(e = runtime_start(r, &info)))
@@ -359,7 +397,7 @@ int dev_serve(const struct command *self, const char *dir, const sigset_t *signa
 
     int exit_code = EXIT_FINE;
     if (e)
-        exit_code = complain(self, e, &info);
+        exit_code = complain_listen(self, e, &info);
     else {
         say_where(r, bearer, http_server_port(sandbox_server));
         exit_code = serve_watch(r, signals, NULL);

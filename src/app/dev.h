@@ -33,8 +33,20 @@ enum err dev_site_make(const char *dir, struct str sandbox_url, struct str notif
 enum err dev_write_config(const struct settings *s, const char *keys_dir, const char *path,
                           struct err_info *info);
 
+/* Where the listeners of such a site stand, all on 127.0.0.1. */
+struct dev_ports {
+    int64_t api, notify, ops, sandbox;
+};
+#define DEV_PORTS                                                                                  \
+    {                                                                                              \
+        .api = 8080, .notify = 8443, .ops = 9090, .sandbox = 8088                                  \
+    }
+/* "http://127.0.0.1:8088" and the path. */
+struct str dev_url(struct arena *a, int64_t port, const char *path);
+
 /* serve --dev, whole: returns the exit code. */
-int dev_serve(const struct command *self, const char *dir, const sigset_t *signals);
+int dev_serve(const struct command *self, const char *dir, const struct dev_ports *ports,
+              const sigset_t *signals);
 
 /* A transport that carries calls for `from` ("http://fenpay.local") to http://127.0.0.1:`port`
  * through `inner`. The caller frees it with free(). */

@@ -9,6 +9,10 @@
 #include "app/open.h"
 #include "app/words.h"
 #include "base/clock.h"
+#include "base/metrics.h"
+#include "channel/registry.h"
+#include "core/channel_key/channel_key.h"
+#include "core/incident/incident.h"
 
 enum verdict { FINE, WARN, BAD };
 
@@ -16,6 +20,16 @@ struct findings {
     bool json;
     int bad;
     struct arena *arena;
+};
+
+/* What there is to look at, as far as it can be opened: one trouble must not hide the others. */
+struct site {
+    struct settings settings;
+    struct env env;
+    struct metrics *metrics;
+    struct store *store; /* NULL: none that can be read */
+    struct transport *client;
+    struct mint *mint;
 };
 
 static void say(struct findings *f, enum verdict v, const char *what, struct str text)
@@ -59,11 +73,11 @@ static void check_keys(struct findings *f, struct account *account, int64_t now_
 
 /* The channel's clock, read from any answer it signs: more than five minutes apart and every
  * request is refused. */
-static void check_channel(struct findings *f, struct runtime *r, struct account *account)
+static void check_channel(struct findings *f, struct site *site, struct account *account)
 {
-    struct channel_ctx ctx = { .env = r->env, .transport = r->transport, .arena = f->arena };
+    struct channel_ctx ctx = { .env = &site->env, .transport = site->client, .arena = f->arena };
     struct channel_answer answer = { 0 };
-    struct number nobody = number_make(NUMBER_PAYMENT, 0, mint_ids(r->mint, 1));
+    struct number nobody = number_make(NUMBER_PAYMENT, 0, mint_ids(site->mint, 1));
     account->info->driver->query(account, &ctx, number_str(f->arena, nobody), &answer);
     bool reached = answer.not_exist || answer.outcome == CHANNEL_DONE;
     say(f, reached ? FINE : BAD, "channel",
@@ -74,7 +88,37 @@ static void check_channel(struct findings *f, struct runtime *r, struct account 
                              STR_ARG(answer.code), STR_ARG(answer.message)));
 }
 
-static void check_machine(struct findings *f, struct runtime *r)
+static void check_account(struct findings *f, struct site *site, size_t i, bool offline)
+{
+    struct account *account;
+    struct err_info info = { 0 };
+    if (settings_account_open(&site->settings, i, &site->env, &account, &info)) {
+        say(f, BAD, "keys", str_dup(f->arena, str_of(info.text)));
+        return;
+    }
+    if (site->store && channel_keys_load(site->store, &site->env, &account, &info))
+        say(f, BAD, "keys", str_dup(f->arena, str_of(info.text)));
+    check_keys(f, account, env_now_ms(&site->env));
+    if (!offline && site->client)
+        check_channel(f, site, account);
+    account_unref(account);
+}
+
+static void check_configuration(struct findings *f, const struct settings *s)
+{
+    struct str where;
+    size_t n = s->accounts.count;
+    say(f, FINE, "configuration",
+        str_printf(f->arena, word(n == 1 ? "%zu account" : "%zu accounts"), n));
+    if (n == 0)
+        say(f, WARN, "accounts", str_of(word("none configured: nothing can be paid")));
+    for (size_t at = 0; settings_open_secret(s, f->arena, &at, &where);)
+        say(f, WARN, "secrets",
+            str_printf(f->arena, STR_FMT ": %s", STR_ARG(where),
+                       word("others may read the file of this secret: chmod 600")));
+}
+
+static void check_machine(struct findings *f)
 {
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
@@ -82,41 +126,79 @@ static void check_machine(struct findings *f, struct runtime *r)
         str_printf(f->arena, word("limit %llu (8192 or more is wanted)"),
                    (unsigned long long)files.rlim_max));
 
-    struct str path = str_sub(r->settings.store.url, sizeof "sqlite:" - 1, r->settings.store.url.n);
-    struct statvfs disk;
-    if (statvfs(str_cstr(f->arena, path), &disk) == 0) {
-        unsigned long long mb = (unsigned long long)disk.f_bavail * disk.f_frsize >> 20;
-        say(f,
-            mb < 1024    ? BAD
-            : mb < 10240 ? WARN
-                         : FINE,
-            "disk", str_printf(f->arena, word("%llu MB free beside the database"), mb));
-    }
-
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     bool sane = t.tv_sec > 1735689600; /* 2025-01-01: the epoch of our numbers */
     say(f, sane ? FINE : BAD, "clock", clock_rfc3339(f->arena, (int64_t)t.tv_sec * 1000));
 }
 
-static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
+/* The nearest folder that exists: the database, and its folder, may not be there yet. */
+static void check_disk(struct findings *f, const struct settings *s)
 {
-    return bus_stats(tx, arg, info);
+    struct str path = settings_database_path(s);
+    struct statvfs disk;
+    while (path.n && statvfs(str_cstr(f->arena, path), &disk)) {
+        do
+            path.n--;
+        while (path.n && path.p[path.n - 1] != '/');
+    }
+    if (!path.n && statvfs(".", &disk))
+        return;
+    unsigned long long mb = (unsigned long long)disk.f_bavail * disk.f_frsize >> 20;
+    say(f,
+        mb < 1024    ? BAD
+        : mb < 10240 ? WARN
+                     : FINE,
+        "disk", str_printf(f->arena, word("%llu MB free beside the database"), mb));
 }
 
-static void check_store(struct findings *f, struct runtime *r)
+#define INCIDENTS_COUNTED 100
+
+struct counts {
+    struct bus_stats bus;
+    size_t incidents;
+};
+
+static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct bus_stats stats = { 0 };
-    struct refusal refusal;
-    enum code code = centre_read(&r->centre, "doctor", 0, count_rule, &stats, &refusal);
-    say(f, code ? BAD : FINE, "database",
-        code ? str_of(word("cannot be read")) : str_dup(f->arena, r->settings.store.url));
-    if (code)
+    struct counts *c = arg;
+    struct incident_row *rows = arena_array(tx_arena(tx), INCIDENTS_COUNTED, sizeof *rows);
+    enum err e = bus_stats(tx, &c->bus, info);
+    return e ? e : incident_list(tx, 0, 0, 0, INCIDENTS_COUNTED, rows, &c->incidents, info);
+}
+
+static void check_store(struct findings *f, struct site *site)
+{
+    struct counts c = { 0 };
+    struct err_info info = { 0 };
+    if (store_read(site->store, 0, "doctor", count_rule, &c, &info)) {
+        say(f, BAD, "database", str_dup(f->arena, str_of(info.text)));
         return;
-    say(f, stats.pending > 10000 ? WARN : FINE, "events",
+    }
+    say(f, FINE, "database", site->settings.store.url);
+    say(f, c.bus.pending > 10000 ? WARN : FINE, "events",
         str_printf(f->arena, word("%lld waiting, %lld deliveries waiting, %lld dead"),
-                   (long long)stats.pending, (long long)stats.deliveries_pending,
-                   (long long)stats.dead));
+                   (long long)c.bus.pending, (long long)c.bus.deliveries_pending,
+                   (long long)c.bus.dead));
+    say(f, c.incidents ? WARN : FINE, "incidents",
+        str_printf(f->arena,
+                   word(c.incidents == INCIDENTS_COUNTED ? "%zu open or more" : "%zu open"),
+                   c.incidents));
+}
+
+static void open_database(struct findings *f, struct site *site)
+{
+    struct err_info info = { 0 };
+    struct store_options so = { .url = site->settings.store.url,
+                                .env = &site->env,
+                                .second_writer = true,
+                                .cache_bytes = site->settings.store.cache_bytes,
+                                .wal_bytes_max = site->settings.store.wal_bytes_max };
+    if (runtime_store_open(&site->settings, &so, &site->store, &info)) {
+        site->store = NULL;
+        say(f, BAD, "database", str_dup(f->arena, str_of(info.text)));
+    } else
+        check_store(f, site);
 }
 
 int command_doctor(const struct command *self, int argc, char **argv)
@@ -132,23 +214,25 @@ int command_doctor(const struct command *self, int argc, char **argv)
         return exit_code;
 
     ARENA_AUTO a = arena_new(65536);
-    struct runtime *r = command_open(self, &open, a, &exit_code);
-    if (!r)
-        return exit_code;
-
+    struct err_info info = { 0 };
     struct findings f = { .json = open.json, .arena = a };
-    struct account *account;
-    say(&f, FINE, "configuration", str_printf(a, word("%zu accounts"), r->settings.accounts.count));
-    if (r->settings.accounts.count == 0)
-        say(&f, WARN, "accounts", str_of(word("none configured: nothing can be paid")));
-    for (size_t i = 0; (account = registry_at(r->registry, i)); i++) {
-        check_keys(&f, account, env_now_ms(r->env));
-        if (!offline)
-            check_channel(&f, r, account);
-        account_unref(account);
+    struct site site = { .metrics = metrics_new(metrics_table, metrics_table_count) };
+    env_init_real(&site.env, NULL, site.metrics);
+    if (command_settings(&open, a, &site.settings, &info))
+        say(&f, BAD, "configuration", str_dup(a, str_of(info.text)));
+    else {
+        check_configuration(&f, &site.settings);
+        open_database(&f, &site);
+        site.client = client_new(&info);
+        site.mint = mint_new(&site.env, 0); /* only for a number that nobody has */
+        for (size_t i = 0; i < site.settings.accounts.count; i++)
+            check_account(&f, &site, i, offline);
+        check_disk(&f, &site.settings);
+        mint_free(site.mint);
+        client_free(site.client);
+        store_close(site.store);
     }
-    check_store(&f, r);
-    check_machine(&f, r);
-    runtime_close(r);
+    check_machine(&f);
+    metrics_free(site.metrics);
     return f.bad ? EXIT_FOUND : EXIT_FINE;
 }

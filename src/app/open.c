@@ -5,21 +5,30 @@
 
 #include "app/dev.h"
 
+enum err command_settings(const struct open_options *o, struct arena *a, struct settings *ret,
+                          struct err_info *info)
+{
+    if (!o->data.n)
+        return settings_read(a, str_cstr(a, o->config), ret, info);
+    struct env env;
+    struct dev_site site;
+    struct dev_ports ports = DEV_PORTS;
+    env_init_real(&env, NULL, NULL);
+    enum err e = dev_site_make(str_cstr(a, o->data), dev_url(a, ports.sandbox, ""),
+                               dev_url(a, ports.notify, "/notify"), &env, a, &site, info);
+    if (!e)
+        *ret = site.settings;
+    return e;
+}
+
 struct runtime *command_open(const struct command *self, const struct open_options *o,
                              struct arena *a, int *ret_exit)
 {
     struct err_info info = { 0 };
-    struct dev_site site;
+    struct settings settings;
     struct runtime *r = NULL;
-    struct runtime_options ro = { .config_path = str_cstr(a, o->config), .second_writer = true };
-    enum err e = ERR_OK;
-    if (o->data.n) {
-        struct env env;
-        env_init_real(&env, NULL, NULL);
-        e = dev_site_make(str_cstr(a, o->data), STR("http://127.0.0.1:8088"),
-                          STR("http://127.0.0.1:8443/notify"), &env, a, &site, &info);
-        ro.settings = &site.settings;
-    }
+    struct runtime_options ro = { .settings = &settings, .second_writer = true };
+    enum err e = command_settings(o, a, &settings, &info);
     if (!e)
         e = runtime_open(&ro, &r, &info);
     if (e)

@@ -23,6 +23,9 @@ struct open_options {
         "json", OPTION_FLAG, &(o).json, "", "Print JSON"                                           \
     }
 
+/* The settings that the options name: a file's, or those of a dev site. Texts in the arena. */
+enum err command_settings(const struct open_options *o, struct arena *a, struct settings *ret,
+                          struct err_info *info);
 /* A short second writer beside a running server. Prints why not and gives *ret_exit on failure. */
 struct runtime *command_open(const struct command *self, const struct open_options *o,
                              struct arena *a, int *ret_exit);

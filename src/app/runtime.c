@@ -2,6 +2,7 @@
  * directions: what is opened later may use what was opened before it. */
 #include "app/runtime.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -45,6 +46,23 @@ static void open_env(struct runtime *r, struct env *given)
     log_secret(r->env->log, r->settings.master_key);
 }
 
+enum err runtime_store_open(const struct settings *s, const struct store_options *o,
+                            struct store **ret, struct err_info *info)
+{
+    ARENA_AUTO a = arena_new(1024);
+    struct str path = settings_database_path(s);
+    if (path.n && !o->vfs && access(str_cstr(a, path), F_OK) && errno == ENOENT)
+        return err_set(info, ERR_CONFLICT, "run fenpay migrate: there is no " STR_FMT " yet",
+                       STR_ARG(path));
+    struct err_info why = { 0 };
+    enum err e = store_open(o, ret, &why);
+    if (e && why.field[0])
+        cfg_blame(&s->marks, "store", &why);
+    if (e && info)
+        *info = why;
+    return e;
+}
+
 static enum err open_store(struct runtime *r, const struct runtime_options *o,
                            struct err_info *info)
 {
@@ -61,7 +79,7 @@ static enum err open_store(struct runtime *r, const struct runtime_options *o,
     if (o->migrate && ((e = settings_make_folder(&r->settings, info)) ||
                        (e = store_migrate(&so, &applied, info))))
         return e;
-    if ((e = store_open(&so, &r->store, info)))
+    if ((e = runtime_store_open(&r->settings, &so, &r->store, info)))
         return e;
 
     char host[64] = "";

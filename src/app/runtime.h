@@ -63,6 +63,9 @@ struct runtime_options {
 /* Opens everything below the listeners. On failure nothing stays open. */
 enum err runtime_open(const struct runtime_options *options, struct runtime **ret,
                       struct err_info *info);
+/* Opens the database of the settings; says what to do when there is none yet. */
+enum err runtime_store_open(const struct settings *s, const struct store_options *options,
+                            struct store **ret, struct err_info *info);
 /* Starts bus, jobs and listeners, as the roles say. */
 enum err runtime_start(struct runtime *r, struct err_info *info);
 /* Reads the configuration again: accounts, log level. What is wrong leaves everything as it was. */

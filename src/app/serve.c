@@ -70,19 +70,54 @@ int serve_watch(struct runtime *r, const sigset_t *signals, const char *config_p
     }
 }
 
+/* -1: not given. */
+static enum err choose_ports(bool dev, int64_t base, const struct dev_ports *given,
+                             struct dev_ports *ret, struct err_info *info)
+{
+    struct dev_ports ports = DEV_PORTS;
+    if (base >= 0)
+        ports = (struct dev_ports) { base, base + 1, base + 2, base + 3 };
+    const int64_t wanted[] = { given->api, given->notify, given->ops, given->sandbox };
+    int64_t *const chosen[] = { &ports.api, &ports.notify, &ports.ops, &ports.sandbox };
+    bool any = base >= 0;
+    for (size_t i = 0; i < 4; i++) {
+        any = any || wanted[i] >= 0;
+        if (wanted[i] >= 0)
+            *chosen[i] = wanted[i];
+        if (*chosen[i] < 1 || *chosen[i] > 65535)
+            return err_set(info, ERR_INVALID, "%lld is no port (1 to 65535)",
+                           (long long)*chosen[i]);
+    }
+    if (any && !dev)
+        return err_set(info, ERR_INVALID,
+                       "ports are chosen with --dev; a configuration says them "
+                       "itself (api.listen)");
+    *ret = ports;
+    return ERR_OK;
+}
+
 int command_serve(const struct command *self, int argc, char **argv)
 {
     struct str config = STR("fenpay.yaml"), data = STR("data"), roles_text = STR_NONE;
+    struct dev_ports given = { -1, -1, -1, -1 }, ports;
+    int64_t base = -1;
     bool dev = false;
     int exit_code = EXIT_FINE;
     struct option options[] = {
         { "config", OPTION_TEXT, &config, "FILE", "Configuration (default fenpay.yaml)" },
         { "role", OPTION_TEXT, &roles_text, "LIST",
-          "api,notify,relay,consumer,job (default: all)" },
+          "api,notify,relay,consumer,job (default: all; one process a SQLite file, so a split "
+          "over processes is for later, with MySQL)" },
         { "dev", OPTION_FLAG, &dev, "",
           "No configuration: makes keys, database and a sandbox under --data and says where to "
           "click" },
         { "data", OPTION_TEXT, &data, "DIR", "With --dev (default data)" },
+        { "port-base", OPTION_INT, &base, "N",
+          "With --dev: merchant API N, callbacks N+1, ops N+2, sandbox N+3" },
+        { "api-port", OPTION_INT, &given.api, "N", "With --dev (default 8080)" },
+        { "notify-port", OPTION_INT, &given.notify, "N", "With --dev (default 8443)" },
+        { "ops-port", OPTION_INT, &given.ops, "N", "With --dev (default 9090)" },
+        { "sandbox-port", OPTION_INT, &given.sandbox, "N", "With --dev (default 8088)" },
         { 0 },
     };
     if (!args_parse(self, argc, argv, options, 0, 0, NULL, NULL, &exit_code))
@@ -100,10 +135,12 @@ int command_serve(const struct command *self, int argc, char **argv)
     ARENA_AUTO a = arena_new(4096);
     struct runtime_options ro = { .config_path = str_cstr(a, config), .roles = ROLE_ALL };
     enum err e = roles_text.p ? parse_roles(roles_text, &ro.roles, &info) : ERR_OK;
+    if (!e)
+        e = choose_ports(dev, base, &given, &ports, &info);
     if (e)
         return complain(self, e, &info);
     if (dev)
-        return dev_serve(self, str_cstr(a, data), &signals);
+        return dev_serve(self, str_cstr(a, data), &ports, &signals);
 
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
