@@ -25,6 +25,7 @@ struct shop_order {
     size_t shown_n;
     int64_t shown_until_ms; /* when the newest of them expires */
     bool cancelled;         /* as the merchant was told */
+    bool inline_new;        /* no merchant makes it before */
     unsigned shoppers;
 };
 
@@ -85,17 +86,22 @@ static bool insist(struct sim *s, const char *name, sim_serve *serve, struct ask
 
 /* ---- orders ---- */
 
+static struct order_new order_of(const struct shop_order *o)
+{
+    return (struct order_new) { .merchant_order_no = o->merchant_no,
+                                .user_id = STR("user"),
+                                .subject = STR("茶 tea"),
+                                .has_amount = true,
+                                .amount_fen = o->fen,
+                                .currency = STR("CNY"),
+                                .expire_in_ms = o->expire_in_ms };
+}
+
 static void serve_create(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
     struct act act = act_of(p->sim, "caller:shop");
-    struct order_new n = { .merchant_order_no = k->o->merchant_no,
-                           .user_id = STR("user"),
-                           .subject = STR("茶 tea"),
-                           .has_amount = true,
-                           .amount_fen = k->o->fen,
-                           .currency = STR("CNY"),
-                           .expire_in_ms = k->o->expire_in_ms };
+    struct order_new n = order_of(k->o);
     k->code = order_create(&p->centre, &act, &n, &k->order, &k->flag, &k->refusal);
     expect_sane(p, k->code, "create", k->order.no);
 }
@@ -127,8 +133,11 @@ static void serve_start(struct sim_process *p, void *arg)
     struct json_out out;
     struct err_info info = { 0 };
     struct buf text;
+    struct order_new n = order_of(k->o);
 
     k->pay.order_no = k->o->no;
+    if (!number_is(k->o->no)) /* made by whoever pays first */
+        k->pay.inline_order = &n;
     k->code = payment_start(&p->centre, &act, &k->pay, &k->payment, &how, &k->refusal);
     expect_sane(p, k->code, "start", k->o->no);
     if (k->code)
@@ -190,7 +199,10 @@ static void start_to_pay(struct shop_order *o, unsigned shopper)
         k.pay.request_id = str_printf(s->arena, "r-%lld", (long long)sim_below(s, 1000000));
         break;
     }
-    if (!insist(s, "start", serve_start, &k) || k.code || !k.shown)
+    if (!insist(s, "start", serve_start, &k) || k.code)
+        return;
+    o->no = k.payment.order_no;
+    if (!k.shown)
         return;
     o->shown_until_ms = k.payment.expire_ms;
     if (o->shown_n < SHOWN_MAX)
@@ -232,7 +244,7 @@ static void shopper(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     unsigned me = ++o->shoppers;
-    if (wait_for_order(o))
+    if (o->inline_new || wait_for_order(o))
         for (int64_t n = 1 + sim_below(s, 4); n > 0; n--) {
             start_to_pay(o, me);
             think(s, sim_chance(s, 30) ? 90000 : 8000);
@@ -313,7 +325,8 @@ void sim_actors_start(struct sim *s)
         o->fen = 1 + sim_below(s, 100000);
         o->expire_in_ms = sim_chance(s, 60) ? 2 * MINUTE_MS + sim_below(s, 4 * MINUTE_MS) : 0;
         o->merchant_no = str_printf(s->arena, "M-%lld", (long long)i);
-        enter(s, 100, "merchant", merchant, o);
+        o->inline_new = sim_chance(s, 30);
+        enter(s, o->inline_new ? 0 : 100, "merchant", merchant, o);
         enter(s, 100, "shopper", shopper, o);
         enter(s, 45, "shopper", shopper, o);
         enter(s, 35, "latecomer", latecomer, o);

@@ -16,10 +16,12 @@
 #include "core/order/order.h"
 #include "core/payment/flow.h"
 #include "crypto/rsa.h"
+#include "crypto/secret.h"
 #include "store/driver.h"
 
 #define NOTIFY_BASE  "http://fenpay.sim/notify"
 #define API_URL      "http://channel.sim"
+#define MASTER_KEY   "0123456789abcdef0123456789abcdef"
 #define PATIENCE_MS  5000 /* the channel's, with our answer to a callback */
 #define DEATH_WITHIN 1500 /* steps */
 #define DOWN_MAX_MS  30000
@@ -108,8 +110,40 @@ static void open_account(struct sim_base *b, int i, struct env *env)
     must(account_open(&config, STR(NOTIFY_BASE), env, &b->account[i], &info), "account", &info);
 }
 
+/* One subscriber of everything, switched off: a seed may switch it on. */
+static enum err insert_webhook(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct env *env = tx_env(tx);
+    struct webhook w = { .id = 1, .url = STR("http://127.0.0.1:1/hook"), .on = true };
+    struct str secret;
+    (void)arg;
+    enum err e = secret_encrypt(env, STR(MASTER_KEY), STR("webhook:1"), STR("whsec_c2ltdWxhdGVk"),
+                                tx_arena(tx), &secret);
+    if (!e)
+        e = webhook_insert(tx, &w, secret, info);
+    return e ? e : webhook_set(tx, 0, 1, false, info);
+}
+
+static enum err switch_webhook_on(struct tx *tx, void *arg, struct err_info *info)
+{
+    (void)arg;
+    return webhook_set(tx, 0, 1, true, info);
+}
+
+static void run_rule(struct store *store, struct env *env, store_rule *rule)
+{
+    struct err_info info = { 0 };
+    struct store_job job;
+    store_job_init(&job, env, NULL, 0);
+    job.name = "sim";
+    job.rule = rule;
+    if (store_run(store, &job, &info) != STORE_COMMITTED)
+        give_up("webhook", &info);
+}
+
 void sim_base_open(struct sim_base *b)
 {
+    struct store *store;
     struct err_info info = { 0 };
     struct env_test env;
     int applied;
@@ -128,6 +162,9 @@ void sim_base_open(struct sim_base *b)
                                .env = &env.env,
                                .inline_mode = true };
     must(store_migrate(&o, &applied, &info), "migrate", &info);
+    must(store_open(&o, &store, &info), "store", &info);
+    run_rule(store, &env.env, insert_webhook);
+    store_close(store);
 }
 
 static void remove_db(const char *path)
@@ -250,6 +287,8 @@ static void loop_main(struct sim *s, void *arg)
     for (;;) {
         struct err_info info = { 0 };
         size_t done = 0;
+        if (loop->turn == turn_bus && !s->healed)
+            pause = s->temper.bus_slow_ms;
         sim_sleep(s, 1 + sim_below(s, 2 * pause));
         enum err e = loop->turn(s->process, &done, &info);
         if (e && e != ERR_BUSY && !store_failed(s->process->centre.store))
@@ -270,6 +309,7 @@ void sim_process_open(struct sim *s)
     struct sim_process *p = arena_one(s->arena, struct sim_process);
     struct env *env = &s->inside.env;
     struct err_info info = { 0 };
+    bool first = false;
 
     if (!s->db_path[0]) {
         snprintf(s->db_path, sizeof s->db_path, "%s/%llu-%d.db", s->base->folder,
@@ -279,6 +319,7 @@ void sim_process_open(struct sim *s)
         s->log = log_new(s->log_fd, LOG_WARN, true);
         log_set_env(s->log, env);
         s->deaths_left = s->temper.deaths;
+        first = true;
     }
     env->log = s->log;
     p->sim = s;
@@ -288,11 +329,14 @@ void sim_process_open(struct sim *s)
     };
     centre_settings_defaults(&p->centre.settings);
     p->centre.settings.payment_expire_ms = 120000 + (int64_t)(s->seed % 4) * 60000;
+    p->centre.settings.query_stuck_ms = s->temper.stuck_ms;
     env_random(env, &p->centre.process_id, sizeof p->centre.process_id);
     p->centre.process_id &= INT64_MAX;
     must(node_lease_take(p->centre.store, env, STR("sim"), &p->node, s->arena, &info), "node",
          &info);
     p->centre.mint = mint_new(env, p->node.node);
+    if (first && s->temper.webhook)
+        run_rule(p->centre.store, env, switch_webhook_on);
     for (int i = 0; i < s->temper.accounts; i++)
         registry_put(p->centre.registry, account_ref(s->base->account[i]));
     p->bus = bus_new(&(struct bus_options) { .env = env,
@@ -301,6 +345,9 @@ void sim_process_open(struct sim *s)
                                              .consumers = in_the_box[0],
                                              .consumer_count = 1,
                                              .source = STR("sim"),
+                                             .transport = &s->hooks,
+                                             .master_key = STR(MASTER_KEY),
+                                             .webhook_private = true,
                                              .on_dead = consumer_on_dead });
     s->process = p;
     s->death_step = s->steps + 1 + (uint64_t)sim_below(s, DEATH_WITHIN);
@@ -551,6 +598,31 @@ static void sender(struct sim *s, void *arg)
     }
 }
 
+/* ---- the merchant's webhook ---- */
+
+/* May fail before it has taken the event in, or after. */
+static void hook_exchange(struct transport *t, struct env *env, const struct http_call *call,
+                          struct arena *a, struct http_reply *ret)
+{
+    struct sim *s = container_of(t, struct sim, hooks);
+    int percent = s->healed ? 0 : s->temper.hook_percent;
+    (void)env;
+    (void)a;
+
+    *ret = (struct http_reply) { .outcome = HTTP_NOT_SENT, .trouble = STR("hook") };
+    if (sim_chance(s, percent / 2))
+        return;
+    struct sim_ack *got = arena_one(s->arena, struct sim_ack);
+    struct str id = http_header_get(&call->headers, "webhook-id", NULL);
+    if (number_parse(id, NUMBER_EVENT, &got->subject))
+        sim_fail(s, got->subject, "a webhook without an event's number");
+    list_append(&s->received, &got->link);
+    bool fine = !sim_chance(s, percent);
+    ret->outcome = fine || sim_chance(s, 50) ? HTTP_ANSWERED : HTTP_UNKNOWN;
+    ret->status = fine ? 204 : 500;
+    sim_note(s, "hook", fine);
+}
+
 /* ---- the channel ---- */
 
 static void add_fault(struct sim *s, enum sandbox_fault fault, const char *call, const char *code,
@@ -595,7 +667,9 @@ static void add_faults(struct sim *s)
     add_fault(s, FAULT_ERROR, "prepay", "PARAM_ERROR", few);
     add_fault(s, FAULT_ERROR, "prepay", "RULE_LIMIT", few);
     add_fault(s, FAULT_ERROR, "prepay", "NO_AUTH", few);
+    add_fault(s, FAULT_ERROR, "prepay", "TRADE_ERROR", few);
     add_fault(s, FAULT_ERROR, "query", "RULE_LIMIT", few);
+    add_fault(s, FAULT_ERROR, "close", "RULE_LIMIT", few);
     add_fault(s, FAULT_ERROR, "close", "TRADE_ERROR", few);
     add_fault(s, FAULT_HTTP_429_DONE, "close", NULL, few);
     add_fault(s, FAULT_WRONG_AMOUNT_TAKEN, NULL, NULL, few);
@@ -611,6 +685,7 @@ void sim_wire_open(struct sim *s)
     struct err_info info = { 0 };
     s->wire.exchange = wire_exchange;
     s->callbacks.exchange = callback_exchange;
+    s->hooks.exchange = hook_exchange;
     struct sandbox_options o = { .env = &s->outside.env,
                                  .wechat = { s->base->wechat[0], s->base->wechat[1] },
                                  .wechat_count = SIM_ACCOUNTS,

@@ -15,6 +15,7 @@
 #define ACTORS_MS   (20 * 60000LL) /* then nothing goes wrong any more */
 #define REST_MS     (30 * 3600000LL)
 #define LOOK_EVERY  64
+#define SLOW_TRIES  12
 
 struct sim_task {
     struct list link;
@@ -28,7 +29,7 @@ struct sim_task {
     int64_t wake_ms; /* not before; `now` or less: runnable */
     int store_asks;  /* effects on the store in a row: from the second on it waits for a batch */
     bool parked;     /* until the next batch */
-    bool slow;       /* comes last when others can run */
+    bool slow;       /* seldom runs while others can: on its own, time passes it by */
 };
 
 /* ---- telling ---- */
@@ -215,7 +216,7 @@ static void move_clock(struct sim *s, int64_t ms)
 static void clock_some(struct sim *s)
 {
     int64_t max = s->temper.clock_max_ms;
-    if (sim_chance(s, 2))
+    if (sim_chance(s, 5))
         max = 30000; /* somebody stands still for longer than any lease or timeout */
     move_clock(s, 1 + sim_below(s, max));
 }
@@ -247,7 +248,7 @@ void sim_step(struct sim *s)
         run_batch(s);
     } else if (n) {
         struct sim_task *t = pick(s, n);
-        for (int i = 0; i < 3 && t->slow; i++)
+        for (int i = 0; i < SLOW_TRIES && t->slow; i++)
             t = pick(s, n);
         run_task(s, t);
     } else {
@@ -262,6 +263,7 @@ static void choose_temper(struct sim *s)
     static const int64_t jumps[] = { 5, 50, 500, 3000 };
     static const size_t batches[] = { 1, 2, 8, 64 };
     static const int paces[] = { 1, 5, 30, 100 };
+    static const int64_t bus_paces[] = { 50, 500, 10000, 150000 };
     struct sim_temper *t = &s->temper;
     bool good_day = sim_chance(s, 15);
 
@@ -271,9 +273,13 @@ static void choose_temper(struct sim *s)
     t->jobs = 1 + (unsigned)sim_chance(s, 30);
     t->pace_percent = paces[sim_below(s, 4)];
     t->accounts = 1 + (int)sim_below(s, SIM_ACCOUNTS);
+    t->bus_slow_ms = bus_paces[sim_below(s, 4)];
+    t->webhook = sim_chance(s, 40);
+    t->stuck_ms = sim_chance(s, 50) ? 60000 : 30 * 60000;
     if (good_day)
         return;
-    t->typing = sim_chance(s, 30);
+    t->typing = sim_chance(s, 40);
+    t->hook_percent = (int)sim_below(s, 60);
     t->faults_percent = (int)sim_below(s, 40);
     t->wire_percent = sim_chance(s, 60) ? (int)sim_below(s, 60) : 0;
     t->wire_max_ms = sim_chance(s, 50) ? 2000 : 40000;
@@ -317,6 +323,7 @@ static void begin(struct sim *s, const struct sim_base *base, uint64_t seed)
     env_open(s, &s->inside, seed * 3 + 2);
     list_init(&s->tasks);
     list_init(&s->acknowledged);
+    list_init(&s->received);
     choose_temper(s);
     sim_wire_open(s);
     sim_watch_open(s);

@@ -63,6 +63,11 @@ struct sim_temper {
     int commit_permille;
     int deaths;
     unsigned jobs; /* loops of each job: more than one as with two processes */
+    int64_t
+        bus_slow_ms;  /* the pace of the bus: what it has not told yet must be seen all the same */
+    int64_t stuck_ms; /* query_stuck_ms */
+    bool webhook;     /* a subscriber, */
+    int hook_percent; /* which fails so often */
 };
 
 struct sim_env {
@@ -91,7 +96,7 @@ struct sim {
     bool healed;   /* nothing goes wrong any more */
 
     struct sandbox *sandbox;
-    struct transport wire, callbacks;
+    struct transport wire, callbacks, hooks;
     struct sim_process *process; /* NULL: down */
     int deaths_left;
     uint64_t death_step;
@@ -100,7 +105,8 @@ struct sim {
     struct log *log;
     int log_fd;
 
-    struct list acknowledged; /* struct sim_ack */
+    struct list acknowledged; /* struct sim_ack: callbacks that were told "ok" */
+    struct list received;     /* struct sim_ack: events at the webhook */
     struct sim_watch *watch;
 
     bool failed;

@@ -353,6 +353,26 @@ static enum err check_ack_rule(struct tx *tx, void *arg, struct err_info *info)
     return callbacks_of(tx, k->ack->subject.id, rows, 32, &k->n, info);
 }
 
+SQL(end_events, "SELECT id, slot FROM outbox ORDER BY id");
+
+/* The subscriber has heard of every event, once at least. */
+static enum err check_webhook_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct sim *s = arg;
+    struct query *q = tx_query(tx, &end_events);
+    bool row;
+    enum err e;
+    while (!(e = query_next(q, &row, info)) && row) {
+        struct number no = number_make(NUMBER_EVENT, (unsigned)col_int(q, 1), col_int(q, 0));
+        bool found = false;
+        list_each (node, &s->received)
+            found = found || container_of(node, struct sim_ack, link)->subject.id == no.id;
+        if (!found)
+            sim_fail(s, no, "an event that the webhook never got");
+    }
+    return e;
+}
+
 SQL(end_events_twice, "SELECT COUNT(*) FROM (SELECT subject_id, type, sequence FROM outbox"
                       " GROUP BY subject_id, type, sequence HAVING COUNT(*) > 1) t");
 SQL(end_not_fed, "SELECT (SELECT COUNT(*) FROM outbox) - (SELECT COUNT(*) FROM event_feed)");
@@ -377,6 +397,8 @@ static void check_events(struct sim *s)
         sim_fail(s, none, "the order consumer did not take each event once");
     if (count(s, &end_moves_untold))
         sim_fail(s, none, "a move without its event");
+    if (s->temper.webhook)
+        sim_read(s, check_webhook_rule, s);
 }
 
 /* Rules that failed, jobs' too, stand in the log only. */
