@@ -182,13 +182,16 @@ static void pay_at_the_phone(struct shop_order *o)
                  (int64_t)sandbox_pay(o->s->sandbox, number_str(o->s->arena, no), &info));
 }
 
-static void start_to_pay(struct shop_order *o, unsigned shopper)
+/* `method`: what this shopper did the last time, and mostly does again. */
+static void start_to_pay(struct shop_order *o, unsigned shopper, const char **method)
 {
-    static const char *const methods[] = { "native", "app", "native", "jsapi" };
+    static const char *const methods[] = { "native", "app", "jsapi" };
     struct sim *s = o->s;
     struct ask k = { .o = o, .was_cancelled = o->cancelled };
 
-    k.pay.method = str_of(methods[sim_below(s, 4)]);
+    if (!*method || sim_chance(s, 40))
+        *method = methods[sim_below(s, 3)];
+    k.pay.method = str_of(*method);
     if (str_eq(k.pay.method, STR("jsapi")))
         k.pay.payer = STR("oPayer0000000000000000000001");
     switch (sim_below(s, 3)) {
@@ -199,9 +202,14 @@ static void start_to_pay(struct shop_order *o, unsigned shopper)
         k.pay.request_id = str_printf(s->arena, "r-%lld", (long long)sim_below(s, 1000000));
         break;
     }
-    if (!insist(s, "start", serve_start, &k) || k.code)
-        return;
-    o->no = k.payment.order_no;
+    /* Nothing to show yet: the channel has not answered. Asked again. */
+    for (int i = 0; i < TRIES && !k.shown; i++) {
+        if (!insist(s, "start", serve_start, &k) || k.code)
+            return;
+        o->no = k.payment.order_no;
+        if (!k.shown)
+            sim_sleep(s, sim_below(s, 5000));
+    }
     if (!k.shown)
         return;
     o->shown_until_ms = k.payment.expire_ms;
@@ -244,9 +252,10 @@ static void shopper(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     unsigned me = ++o->shoppers;
+    const char *method = NULL;
     if (o->inline_new || wait_for_order(o))
         for (int64_t n = 1 + sim_below(s, 4); n > 0; n--) {
-            start_to_pay(o, me);
+            start_to_pay(o, me, &method);
             think(s, sim_chance(s, 30) ? 90000 : 8000);
             if (sim_chance(s, 50))
                 pay_at_the_phone(o);

@@ -119,7 +119,8 @@ static struct sim *sim_of(struct env *env)
 
 static int64_t sim_now(struct env *env)
 {
-    return sim_of(env)->now_ms;
+    struct sim *s = sim_of(env);
+    return s->now_ms + (env == &s->inside.env ? s->skew_ms : 0);
 }
 
 static int64_t sim_mono(struct env *env)
@@ -215,7 +216,11 @@ static void move_clock(struct sim *s, int64_t ms)
 
 static void clock_some(struct sim *s)
 {
-    int64_t max = s->temper.clock_max_ms;
+    int64_t max = s->temper.clock_max_ms, skew = s->temper.skew_max_ms;
+    if (skew && sim_chance(s, 10)) {
+        s->skew_ms = sim_below(s, 2 * skew) - skew;
+        sim_note(s, "skew", s->skew_ms);
+    }
     if (sim_chance(s, 5))
         max = 30000; /* somebody stands still for longer than any lease or timeout */
     move_clock(s, 1 + sim_below(s, max));
@@ -280,6 +285,7 @@ static void choose_temper(struct sim *s)
         return;
     t->typing = sim_chance(s, 40);
     t->hook_percent = (int)sim_below(s, 60);
+    t->skew_max_ms = sim_chance(s, 30) ? 4000 : 0;
     t->faults_percent = (int)sim_below(s, 40);
     t->wire_percent = sim_chance(s, 60) ? (int)sim_below(s, 60) : 0;
     t->wire_max_ms = sim_chance(s, 50) ? 2000 : 40000;

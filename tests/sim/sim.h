@@ -66,8 +66,9 @@ struct sim_temper {
     int64_t
         bus_slow_ms;  /* the pace of the bus: what it has not told yet must be seen all the same */
     int64_t stuck_ms; /* query_stuck_ms */
-    bool webhook;     /* a subscriber, */
-    int hook_percent; /* which fails so often */
+    int64_t skew_max_ms; /* how far our clock stands from the channel's, either way, and steps */
+    bool webhook;        /* a subscriber, */
+    int hook_percent;    /* which fails so often */
 };
 
 struct sim_env {
@@ -84,7 +85,8 @@ struct sim {
     bool loud;
     struct arena *arena; /* everything lives as long as the run */
     struct rand rand;
-    int64_t now_ms;
+    int64_t now_ms;  /* outside; never steps back */
+    int64_t skew_ms; /* inside it is so much later */
     struct sim_env outside, inside;
     struct sim_temper temper;
     char db_path[128];

@@ -17,7 +17,7 @@
 
 #define SEEDS_FROM  1
 #define SEEDS_TO    60
-#define FIND_WITHIN 200
+#define FIND_WITHIN 500
 
 static struct sim_base base;
 

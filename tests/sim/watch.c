@@ -104,7 +104,8 @@ static void check_ended(struct sim *s, struct number no, int64_t expire_ms,
                         enum evidence_kind evidence)
 {
     struct sandbox_trade t;
-    if (evidence == EVIDENCE_NOT_EXIST && s->now_ms <= expire_ms + MARGIN_MS)
+    if (evidence == EVIDENCE_NOT_EXIST &&
+        s->now_ms <= expire_ms + MARGIN_MS - s->temper.skew_max_ms)
         sim_fail(s, no, "ended because it does not exist, before that proves anything");
     if (s->now_ms < expire_ms &&
         !sandbox_trade_get(s->sandbox, number_str(s->arena, no), s->arena, &t) &&
