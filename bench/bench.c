@@ -30,6 +30,7 @@ static const struct measure measures[] = {
     { "callbacks_duplicate", MEASURE_DUPLICATES, 60000, 6000, 128, 0, false },
     { "callbacks_open_loop", MEASURE_CALLBACKS, 60000, 6000, 256, 5000, false },
     { "callbacks_sustained", MEASURE_CALLBACKS, 240000, 8000, 256, 4000, false },
+    { "delivery", MEASURE_CALLBACKS, 40000, 4000, 256, 2000, false },
     { "payments", MEASURE_PAYMENTS, 12000, 1000, 32, 0, false },
     { "reads", MEASURE_READS, 300000, 30000, 128, 0, true },
 };
@@ -40,7 +41,9 @@ struct outcome {
     struct load_result load;
     struct bench_usage usage; /* of the run alone */
     struct bench_counts counts;
-    int64_t ready_ms, drained_ms;
+    int64_t ready_ms, drained_ms, idle_rss_kb;
+    int64_t others_us; /* CPU that neither the server nor the generator used */
+    const char *delivered_p50, *delivered_p99; /* seconds, bounds of the server's histogram */
 };
 
 struct bench {
@@ -108,6 +111,22 @@ static struct str *creations(struct bench *b, size_t count)
 
 /* ---- one run ---- */
 
+/* From an event's creation until its consumers' effects are committed: the bound of the server's
+ * own histogram below which this share of the events lies. */
+static const char *delivered_within(struct bench *b, const struct bench_server *s, int64_t percent)
+{
+    static const char *const bounds[] = { "0.005", "0.01", "0.025", "0.05", "0.1",
+                                          "0.25",  "0.5",  "1",     "2.5",  "5" };
+    int64_t all = bench_metric(s, "fenpay_event_publish_delay_seconds_count", b->arena);
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds && all > 0; i++) {
+        struct str name =
+            str_printf(b->arena, "fenpay_event_publish_delay_seconds_bucket{le=\"%s\"}", bounds[i]);
+        if (bench_metric(s, str_cstr(b->arena, name), b->arena) * 100 >= all * percent)
+            return bounds[i];
+    }
+    return NULL;
+}
+
 /* Every event published and every order paid; how long that took behind the last answer. */
 static enum err drain(struct bench *b, size_t expected, struct outcome *o, struct err_info *info)
 {
@@ -136,15 +155,21 @@ static enum err run_load(struct bench *b, const struct measure *m, const struct 
     if (m->kind == MEASURE_DUPLICATES) /* the first delivery of each is not measured */
         e = load_run(load, &o->load, info);
     bench_usage_of(s->pid, &before);
+    o->idle_rss_kb = before.rss_kb;
+    int64_t others_us = bench_machine_cpu_us() - bench_own_cpu_us();
     if (!e)
         e = load_run(load, &o->load, info);
     bench_usage_of(s->pid, &after);
+    others_us = bench_machine_cpu_us() - bench_own_cpu_us() - others_us;
+    o->others_us = others_us - (after.cpu_us - before.cpu_us);
     o->usage = (struct bench_usage) { after.rss_kb, after.cpu_us - before.cpu_us,
                                       after.written_kb - before.written_kb };
     if (!e && o->load.good != load->count)
         e = err_set(info, ERR_INTERNAL, "%zu of %zu answers were good", o->load.good, load->count);
     if (!e && (m->kind == MEASURE_CALLBACKS || m->kind == MEASURE_DUPLICATES)) {
         e = drain(b, load->count, o, info);
+        o->delivered_p50 = delivered_within(b, s, 50);
+        o->delivered_p99 = delivered_within(b, s, 99);
         if (!e && o->counts.callbacks_done != (int64_t)load->count)
             e = err_set(info, ERR_INTERNAL,
                         "%zu callbacks were answered 200, the database holds %lld", load->count,
@@ -229,6 +254,7 @@ static void print_result(struct json_out *out, const struct measure *m, const st
     put_ms(out, "p999_ms", o->load.p999_us);
     put_ms(out, "max_ms", o->load.max_us);
     put_ratio(out, "rss_mb", o->usage.rss_kb, 1024);
+    put_ratio(out, "rss_before_mb", o->idle_rss_kb, 1024);
     json_kv_int(out, "connections", m->connections);
     json_kv_int(out, "count", (int64_t)count);
     json_kv_str(out, "loop", m->rate_per_s ? STR("open") : STR("closed"));
@@ -240,8 +266,12 @@ static void print_result(struct json_out *out, const struct measure *m, const st
         int64_t whole_ms = o->load.took_us / 1000 + o->drained_ms;
         json_kv_int(out, "rows", o->counts.callbacks_done);
         json_kv_int(out, "drained_ms_after", o->drained_ms);
+        json_kv_str(out, "events_delivered_p50_s_at_most", str_of(o->delivered_p50));
+        json_kv_str(out, "events_delivered_p99_s_at_most", str_of(o->delivered_p99));
         json_kv_int(out, "end_to_end_per_s", (int64_t)count * 1000 / (whole_ms ? whole_ms : 1));
     }
+    /* Of one core; the sandbox is among the others where payments are made. */
+    put_ratio(out, "others_cores", o->others_us > 0 ? o->others_us : 0, o->load.took_us);
     json_kv_int(out, "ready_ms", o->ready_ms);
     json_key(out, "runs_per_s");
     json_begin_array(out);

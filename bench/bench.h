@@ -51,6 +51,10 @@ enum err bench_server_start(const struct bench_site *b, struct bench_server *ret
                             struct err_info *info);
 enum err bench_sandbox_start(const struct bench_site *b, int *ret_pid, int *ret_port,
                              struct err_info *info);
+/* CPU time of the whole machine so far, and of this process. What a run's difference of the two
+ * holds beyond the server's own was taken by others, and the figures are worth that much less. */
+int64_t bench_machine_cpu_us(void);
+int64_t bench_own_cpu_us(void);
 void bench_usage_of(int pid, struct bench_usage *ret);
 int64_t bench_metric(const struct bench_server *s, const char *name,
                      struct arena *a); /* one value of /metrics; -1 when absent */

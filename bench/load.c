@@ -26,8 +26,10 @@ struct line {
 struct run {
     const struct load *load;
     struct line *lines;
-    size_t *idle; /* stack of idle lines: open loop */
-    size_t idle_count;
+    /* Idle lines in a ring, for the open loop: the one that rested longest goes first, because the
+     * server closes those that are never used. */
+    size_t *idle;
+    size_t idle_first, idle_count;
     size_t next; /* request to send next */
     size_t done, good;
     int64_t start_us;
@@ -86,6 +88,19 @@ static int complete(const struct line *l)
     return (int)strtol(l->answer + 9, NULL, 10);
 }
 
+static void put_idle(struct run *r, size_t line)
+{
+    r->idle[(r->idle_first + r->idle_count++) % r->load->connections] = line;
+}
+
+static size_t take_idle(struct run *r)
+{
+    size_t line = r->idle[r->idle_first];
+    r->idle_first = (r->idle_first + 1) % r->load->connections;
+    r->idle_count--;
+    return line;
+}
+
 static void finish(struct run *r, struct line *l, int status)
 {
     int64_t took = mono_us() - l->since_us;
@@ -107,7 +122,7 @@ static enum err readable(struct run *r, struct line *l, struct err_info *info)
         return l->got == ANSWER_MAX ? err_set(info, ERR_LIMIT, "an answer is too large") : ERR_OK;
     finish(r, l, status);
     if (r->load->rate_per_s)
-        r->idle[r->idle_count++] = (size_t)(l - r->lines);
+        put_idle(r, (size_t)(l - r->lines));
     else if (r->next < r->load->count && !send_next(r, l, mono_us()))
         return err_set(info, ERR_IO, "cannot send");
     return ERR_OK;
@@ -124,7 +139,7 @@ static int send_due(struct run *r)
             return wait > 1000 ? (int)(wait / 1000) : 0;
         if (r->idle_count == 0)
             return 1;
-        send_next(r, &r->lines[r->idle[--r->idle_count]], due);
+        send_next(r, &r->lines[take_idle(r)], due);
     }
     return 10;
 }
@@ -158,7 +173,7 @@ static enum err open_lines(struct run *r, struct err_info *info)
         if ((l->fd = open_line(r->load->port)) < 0 ||
             epoll_ctl(r->epoll, EPOLL_CTL_ADD, l->fd, &event))
             return err_set(info, ERR_IO, "cannot open connection %u (%m)", i);
-        r->idle[r->idle_count++] = i;
+        put_idle(r, i);
     }
     r->start_us = mono_us();
     for (unsigned i = 0;

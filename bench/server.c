@@ -103,6 +103,26 @@ static int64_t proc_value(int pid, const char *file, const char *key)
     return value;
 }
 
+int64_t bench_machine_cpu_us(void)
+{
+    long long v[8] = { 0 }; /* user nice system idle iowait irq softirq steal */
+    FILE *f = fopen("/proc/stat", "re");
+    if (f) {
+        if (fscanf(f, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &v[0], &v[1], &v[2], &v[3],
+                   &v[4], &v[5], &v[6], &v[7]) != 8)
+            v[0] = 0;
+        fclose(f);
+    }
+    return (v[0] + v[1] + v[2] + v[5] + v[6] + v[7]) * (1000000 / sysconf(_SC_CLK_TCK));
+}
+
+int64_t bench_own_cpu_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 void bench_usage_of(int pid, struct bench_usage *ret)
 {
     char path[64], line[1024] = "";

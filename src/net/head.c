@@ -131,7 +131,7 @@ static const char *read_framing(bool http_1_1, struct head *ret)
 
 const char *head_read(struct arena *a, const char *block, size_t n, bool http_1_1, struct head *ret)
 {
-    struct http_header *items = arena_array(a, HEAD_HEADERS_MAX, sizeof(*items));
+    struct http_header *items = arena_raw(a, HEAD_HEADERS_MAX * sizeof(*items));
     size_t count = 0;
     const char *p = block, *end = block + n;
 
