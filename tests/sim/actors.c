@@ -3,7 +3,7 @@
  *
  * An actor has little patience: a call without an answer is made again, as a merchant's system
  * would, with the same request id if it has one. What actors were told is held against the centre:
- * after "cancelled" nobody may be given anything to pay. */
+ * after "cancelled" or "completed" nobody may be given anything to pay. */
 #include "sim.h"
 
 #include "base/json.h"
@@ -24,7 +24,7 @@ struct shop_order {
     struct number shown[SHOWN_MAX]; /* attempts whose credentials somebody has seen */
     size_t shown_n;
     int64_t shown_until_ms; /* when the newest of them expires */
-    bool cancelled;         /* as the merchant was told */
+    bool over;              /* cancelled or completed, as the merchant was told */
     bool inline_new;        /* no merchant makes it before */
     unsigned shoppers;
 };
@@ -61,7 +61,7 @@ struct ask {
     /* paying */
     struct payment_new pay;
     struct payment payment;
-    bool shown, was_cancelled;
+    bool shown, was_over;
     /* others */
     struct order order;
     bool flag;
@@ -148,8 +148,8 @@ static void serve_start(struct sim_process *p, void *arg)
     if (payment_client(&p->centre, &k->payment, p->sim->arena, &out, &k->shown, &info))
         sim_fail(p->sim, k->payment.no, "no client parameters: %s", info.text);
     json_end_object(&out);
-    if (k->shown && k->was_cancelled)
-        sim_fail(p->sim, k->payment.no, "something to pay for an order that was cancelled");
+    if (k->shown && k->was_over)
+        sim_fail(p->sim, k->payment.no, "something to pay for an order that was over");
 }
 
 static void serve_close(struct sim_process *p, void *arg)
@@ -187,7 +187,7 @@ static void start_to_pay(struct shop_order *o, unsigned shopper, const char **me
 {
     static const char *const methods[] = { "native", "app", "jsapi" };
     struct sim *s = o->s;
-    struct ask k = { .o = o, .was_cancelled = o->cancelled };
+    struct ask k = { .o = o, .was_over = o->over };
 
     if (!*method || sim_chance(s, 40))
         *method = methods[sim_below(s, 3)];
@@ -282,10 +282,10 @@ static void canceller(struct sim *s, void *arg)
     struct shop_order *o = arg;
     think(s, 2 * MINUTE_MS);
     if (wait_for_order(o))
-        for (int64_t n = 1 + sim_below(s, 3); n > 0 && !o->cancelled; n--) {
+        for (int64_t n = 1 + sim_below(s, 3); n > 0 && !o->over; n--) {
             struct ask k = { .o = o };
             if (insist(s, "cancel", serve_cancel, &k) && !k.code && !k.flag)
-                o->cancelled = true;
+                o->over = true;
             think(s, 20000);
         }
     leave(s);
@@ -311,8 +311,10 @@ static void completer(struct sim *s, void *arg)
         for (int i = 0; i < 6; i++) {
             struct ask k = { .o = o };
             think(s, MINUTE_MS);
-            if (insist(s, "complete", serve_complete, &k) && !k.code)
+            if (insist(s, "complete", serve_complete, &k) && !k.code) {
+                o->over = true;
                 break;
+            }
         }
     leave(s);
 }

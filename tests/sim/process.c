@@ -4,6 +4,7 @@
 #include "sim.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -167,7 +168,7 @@ void sim_base_open(struct sim_base *b)
     store_close(store);
 }
 
-static void remove_db(const char *path)
+void sim_remove_db(const char *path)
 {
     static const char *const tails[] = { "", "-wal", "-shm", ".lock" };
     char name[160];
@@ -177,10 +178,18 @@ static void remove_db(const char *path)
     }
 }
 
+static int remove_any(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+/* With what seeds left behind that ended too early to clean up. */
 void sim_base_close(struct sim_base *b)
 {
-    remove_db(b->empty_db);
-    rmdir(b->folder);
+    nftw(b->folder, remove_any, 8, FTW_DEPTH | FTW_PHYS);
     for (int i = 0; i < SIM_ACCOUNTS; i++)
         account_unref(b->account[i]);
     arena_free(b->arena);

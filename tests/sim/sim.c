@@ -346,6 +346,7 @@ static void end(struct sim *s)
     sandbox_free(s->sandbox);
     log_free(s->log);
     close(s->log_fd);
+    sim_remove_db(s->db_path);
     arena_free(s->arena);
 }
 

@@ -39,6 +39,7 @@ struct sim_base {
 };
 void sim_base_open(struct sim_base *b);
 void sim_base_close(struct sim_base *b);
+void sim_remove_db(const char *path);
 
 /* ---- one run ---- */
 
