@@ -8,6 +8,7 @@
 #include "core/call/call.h"
 #include "core/callback/callback_sql.h"
 #include "core/incident/incident.h"
+#include "core/payment/silence.h"
 
 #include "base/log.h"
 
@@ -19,6 +20,7 @@ struct again {
     struct centre *c;
     struct arena *a;
     int64_t id, due; /* due 0: by hand */
+    struct silences *silences;
     struct callback_stored stored;
     struct callback_input in;
     bool gone;             /* somebody else was here, or it is done */
@@ -241,6 +243,7 @@ static void ask_channel(struct again *g)
 
     g->asked = (struct channel_answer) { .outcome = CHANNEL_UNKNOWN };
     account->info->driver->query(account, &ctx, g->unknown.pay_no, &g->asked);
+    silence_note(g->silences, account->config.name, &g->asked);
     for (size_t i = 0; i < g->asked.fact_count && g->asked.outcome == CHANNEL_DONE; i++)
         if (g->asked.facts[i].kind == FACT_PAID) {
             g->orphan = g->asked.facts[i];
@@ -276,7 +279,8 @@ static enum err handle_again(struct again *g, struct err_info *info)
         outcome = run(g, "callback.retry_failed", failed_rule, info);
     } else if (outcome == STORE_COMMITTED)
         callback_tell(g->c, &g->in);
-    if (outcome == STORE_COMMITTED && g->has_unknown && g->in.account)
+    if (outcome == STORE_COMMITTED && g->has_unknown && g->in.account &&
+        !silence_of(g->silences, g->in.account->config.name))
         ask_channel(g);
     if (g->in.account)
         account_unref(g->in.account);
@@ -301,10 +305,13 @@ enum err callback_due_turn(struct centre *c, size_t max, size_t *ret_done, struc
     struct due_page page = { .max = max < PAGE_MAX ? max : PAGE_MAX };
     enum err e = store_read(c->store, 0, "callback.due", page_rule, &page, info);
 
+    struct silences silences = { 0 };
     *ret_done = 0;
     for (size_t i = 0; i < page.n && !e; i++) {
         ARENA_AUTO a = arena_new(16384);
-        struct again g = { .c = c, .a = a, .id = page.list[i].id, .due = page.list[i].due };
+        struct again g = {
+            .c = c, .a = a, .id = page.list[i].id, .due = page.list[i].due, .silences = &silences
+        };
         arena_mark_secret(a); /* decrypted texts */
         e = handle_again(&g, info);
         *ret_done += !e;
@@ -316,7 +323,8 @@ enum code callback_replay(struct centre *c, const struct act *act, int64_t callb
                           enum handle_result *ret, struct refusal *refusal)
 {
     ARENA_AUTO a = arena_new(16384);
-    struct again g = { .c = c, .a = a, .id = callback_id };
+    struct silences silences = { 0 };
+    struct again g = { .c = c, .a = a, .id = callback_id, .silences = &silences };
     struct err_info info = { .err = ERR_OK };
 
     (void)act;

@@ -10,6 +10,7 @@
 #include "core/order/order_new.h"
 #include "core/order/order_sql.h"
 #include "core/payment/flow.h"
+#include "core/payment/silence.h"
 
 #define CLOSE_AGAIN_MS 60000
 #define DUE_PAGE       256
@@ -253,6 +254,7 @@ struct cancel {
     struct order order;
     enum order_status from;
     bool found, done;
+    struct silences *silences;  /* of the job's round; by hand NULL */
     int64_t open[ATTEMPTS_MAX]; /* attempts whose close is requested */
     size_t open_n;
 };
@@ -331,7 +333,7 @@ static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_clas
     for (size_t i = 0; i < k->open_n; i++) {
         struct err_info info = { 0 };
         bool open;
-        if (payment_close_step(c, k->open[i], k->act->actor, &open, &info))
+        if (payment_close_step(c, k->open[i], k->act->actor, k->silences, &open, &info))
             LOG(c->env->log, LOG_WARN, "close.failed", log_int("pay_id", k->open[i]),
                 log_cstr("text", info.text));
     }
@@ -389,13 +391,15 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
         return e;
 
     ARENA_AUTO arena = arena_new(8192);
+    struct silences silences = { 0 };
     for (size_t i = 0; i < page.n; i++) {
         struct refusal refusal;
         struct act act = { .actor = STR("job:order"), .arena = arena };
         struct cancel k = { .act = &act,
                             .order_id = page.rows[i].id,
                             .slot = page.rows[i].slot,
-                            .due_ms = page.rows[i].due_ms };
+                            .due_ms = page.rows[i].due_ms,
+                            .silences = &silences };
         if (cancel_flow(c, &k, STORE_BACKGROUND, &refusal) == CODE_BUSY)
             return err_set(info, ERR_BUSY, "the store is busy");
         arena_reset(arena); /* an order whose rule failed was logged; it must not stop the others */

@@ -48,12 +48,14 @@ enum code payment_close(struct centre *c, const struct act *act, struct number p
                         struct payment *ret, bool *ret_closing, struct refusal *refusal);
 
 /* The close protocol on one attempt whose close is requested: lease, query, close, query. *ret_open
- * true: unknown, later again. Also the job's step. */
-enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor, bool *ret_open,
-                            struct err_info *info);
+ * true: unknown, later again. Also the job's step: with `silences` of its round (else NULL), which
+ * learn from it, and keep it from asking a channel that does not answer. */
+struct silences;
+enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor,
+                            struct silences *silences, bool *ret_open, struct err_info *info);
 
 /* The job: due rows (query ladder, requested closes), up to `max`, newest first with every fourth
- * place for the oldest. */
+ * place for the oldest. Where a channel stays silent, its account's other rows wait a minute. */
 enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct err_info *info);
 
 /* Does `registry` have every account that open payments name? ERR_CONFLICT names those it lacks and

@@ -10,11 +10,13 @@
 #include "base/log.h"
 #include "core/payment/flow_call.h"
 #include "core/payment/payment_sql.h"
+#include "core/payment/silence.h"
 
 #define DUE_PAGE        256
 #define DUES_OF_ONE     4 /* rows of one payment in a page; more wait for the next */
 #define CLOSE_CALLS     3 /* query, close, query */
 #define SETTLE_AGAIN_MS 60000
+#define SILENT_AGAIN_MS 60000
 
 /* ---- reading ---- */
 
@@ -123,8 +125,8 @@ static enum code close_protocol(struct call *k, struct refusal *refusal)
     return CODE_OK;
 }
 
-enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor, bool *ret_open,
-                            struct err_info *info)
+enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor,
+                            struct silences *silences, bool *ret_open, struct err_info *info)
 {
     ARENA_AUTO arena = arena_new(16384);
     struct refusal refusal = { 0 };
@@ -136,6 +138,10 @@ enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor, 
         return err_set(info, ERR_BUSY, "%s", code_info(refusal.code)->name);
     if (!g.found)
         return err_set(info, ERR_NOT_FOUND, "no payment %lld", (long long)pay_id);
+    if (silences && silence_of(silences, g.payment.account)) {
+        *ret_open = true;
+        return ERR_OK;
+    }
 
     call_begin(&k, c, &g.payment, arena, actor, g.payment.trace_id, STORE_BACKGROUND);
     enum code code =
@@ -143,6 +149,8 @@ enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor, 
     if (!code && taken) {
         kill_point("close.leased");
         code = close_protocol(&k, &refusal);
+        if (silences)
+            silence_note(silences, k.account_name, &k.answer);
         /* Given back also when the store failed on the way, if it now can. */
         enum code released = call_release(&k, &refusal);
         if (!code)
@@ -198,7 +206,7 @@ enum code payment_close(struct centre *c, const struct act *act, struct number p
     kill_point("close.requested");
     if (payment_close_waits(&r.payment)) {
         /* The request is durable: what fails here is the job's. */
-        if (payment_close_step(c, pay_no.id, act->actor, &open, &info))
+        if (payment_close_step(c, pay_no.id, act->actor, NULL, &open, &info))
             LOG(c->env->log, LOG_WARN, "close.failed", log_int("pay_id", pay_no.id),
                 log_cstr("text", info.text));
         if ((code = payment_get(c, act, pay_no, &r.payment, refusal)))
@@ -224,6 +232,7 @@ struct due {
     int64_t id, dues[DUES_OF_ONE];
     size_t due_n;
     unsigned slot;
+    struct silences *silences;
     enum due_act act;
     struct payment payment;
 };
@@ -242,9 +251,13 @@ static enum err take_open(struct tx *tx, struct due *d, struct payment *p, struc
         return payment_sql_schedule(tx, p, payment_next_close(now, p->expire_ms, stuck),
                                     p->query_count, info);
     }
-    d->act = DUE_QUERY;
+    bool silent = silence_of(d->silences, p->account);
+    if (!silent)
+        d->act = DUE_QUERY;
     if (p->next_query_ms > now) /* an extra wake-up: its rung is still to come */
         return ERR_OK;
+    if (silent) /* not asked: it stays on its rung */
+        return payment_sql_due_insert(tx, now + SILENT_AGAIN_MS, p->no.id, info);
     return payment_sql_schedule(tx, p, payment_next_query(now, p->query_count + 1, p->expire_ms),
                                 p->query_count + 1, info);
 }
@@ -319,10 +332,12 @@ static enum code do_due(struct due *d, struct refusal *refusal)
         call_begin(&k, d->c, &d->payment, d->arena, STR("job:query"), d->payment.trace_id,
                    STORE_BACKGROUND);
         code = call_query(&k, refusal);
+        silence_note(d->silences, k.account_name, &k.answer);
         call_end(&k);
         return code;
     case DUE_CLOSE:
-        if (payment_close_step(d->c, d->id, STR("job:close"), &open, &info) == ERR_BUSY)
+        if (payment_close_step(d->c, d->id, STR("job:close"), d->silences, &open, &info) ==
+            ERR_BUSY)
             return refuse(refusal, CODE_BUSY);
         return CODE_OK;
     }
@@ -380,6 +395,7 @@ enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct
     ARENA_AUTO arena = arena_new(16384);
     struct due_page *page = arena_one(pages, struct due_page);
     struct due *work = arena_array(pages, DUE_PAGE, sizeof *work);
+    struct silences silences = { 0 };
 
     page->until_ms = env_now_ms(c->env);
     page->max = max < DUE_PAGE ? max : DUE_PAGE;
@@ -391,6 +407,7 @@ enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct
         struct refusal refusal = { 0 };
         work[i].c = c;
         work[i].arena = arena;
+        work[i].silences = &silences;
         if (do_due(&work[i], &refusal) == CODE_BUSY)
             return err_set(info, ERR_BUSY, "the store is busy");
         arena_reset(

@@ -641,7 +641,7 @@ static enum next close_old(struct start *s)
                    s->refusal))
         return NEXT_REFUSED;
     kill_point("switch.requested");
-    if (payment_close_step(s->c, s->chosen.no.id, s->act->actor, &open, &info) || open) {
+    if (payment_close_step(s->c, s->chosen.no.id, s->act->actor, NULL, &open, &info) || open) {
         refuse_later(s, CODE_ATTEMPT_CLOSING, CLOSING_RETRY_S);
         return NEXT_REFUSED;
     }

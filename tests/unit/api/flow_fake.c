@@ -81,9 +81,10 @@ enum code payment_close(struct centre *c, const struct act *act, struct number p
     return payment_get(c, act, pay_no, ret, refusal);
 }
 
-enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor, bool *ret_open,
-                            struct err_info *info)
+enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor,
+                            struct silences *silences, bool *ret_open, struct err_info *info)
 {
+    (void)silences;
     (void)c;
     (void)pay_id;
     (void)actor;

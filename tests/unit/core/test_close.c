@@ -2,6 +2,8 @@
  * "does not exist" of section 1. */
 #include "core_world.h"
 
+#include "core/payment/silence.h"
+
 static enum code close_payment(struct core *w, struct number no, struct payment *ret, bool *closing)
 {
     struct refusal r = { 0 };
@@ -460,9 +462,90 @@ static void who_is_asked_first(void **state)
     core_check(&w);
 }
 
+/* One account's channel is dead: three calls find it out, its other rows wait a minute on their
+ * rung, and the other account's are all asked. */
+static void a_dead_channel_holds_nobody_back(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    core_account(&w, &fake_apple, "store");
+    for (int i = 0; i < 16; i++) {
+        struct payment_new n =
+            payment_input(core_order(&w, str_printf(w.world.arena, "o%d", i).p, 100 + i).no);
+        n.channel = i % 4 == 3 ? CHANNEL_APPLE : CHANNEL_WECHAT;
+        assert_int_equal(core_start(&w, &n).code, CODE_OK);
+    }
+    w.silent_account = STR("main");
+    core_advance(&w, 31000);
+    assert_int_equal(core_due(&w), 16);
+    assert_int_equal(w.silent_queries, SILENCE_CALLS);
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE query_count = 1 AND "
+                                   "account = 'store'"),
+                     4);
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE query_count = 1"), 7);
+    assert_int_equal(core_due(&w), 0);
+
+    core_advance(&w, 60000); /* alive again: those that waited are asked, with the others' rungs */
+    w.silent_account = STR_NONE;
+    assert_int_equal(core_due(&w), 16);
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE query_count = 1"), 9);
+    core_check(&w);
+}
+
+static void what_is_silence(void **state)
+{
+    (void)state;
+    static const struct {
+        struct channel_answer answer;
+        bool silent;
+    } cases[] = {
+        { { .outcome = CHANNEL_UNKNOWN }, true },
+        { { .outcome = CHANNEL_UNKNOWN, .http_status = 502 }, true },
+        { { .outcome = CHANNEL_UNKNOWN, .http_status = 200 }, false },
+        { { .outcome = CHANNEL_REFUSED, .class = CLASS_RETRY }, true },
+        { { .outcome = CHANNEL_REFUSED, .class = CLASS_RETRY, .http_status = 429 }, true },
+        { { .outcome = CHANNEL_REFUSED, .class = CLASS_RETRY, .http_status = 400 }, false },
+        { { .outcome = CHANNEL_REFUSED, .class = CLASS_ACCOUNT }, false },
+        { { .outcome = CHANNEL_DONE, .http_status = 200 }, false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct silences s = { 0 };
+        const struct channel_answer none = { .outcome = CHANNEL_UNKNOWN };
+        for (int k = 1; k < SILENCE_CALLS; k++)
+            silence_note(&s, STR("main"), &none);
+        silence_note(&s, STR("other"), &none);
+        silence_note(&s, STR("main"), &cases[i].answer);
+        assert_int_equal(silence_of(&s, STR("main")), cases[i].silent);
+        assert_false(silence_of(&s, STR("other")));
+    }
+}
+
+/* Closes wait for the same silence; the channel's next word ends it. */
+static void a_dead_channel_holds_no_close_back(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    for (int i = 0; i < 6; i++)
+        core_pay(&w, core_order(&w, str_printf(w.world.arena, "o%d", i).p, 100 + i).no);
+    w.silent_account = STR("main");
+    core_advance(&w, 16 * 60000); /* past expiry: every row asks for its close */
+    assert_int_equal(core_due(&w), 6);
+    assert_int_equal(w.silent_queries, SILENCE_CALLS);
+    core_advance(&w, 60000);
+    w.silent_account = STR_NONE;
+    assert_int_equal(core_due(&w), 6);
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE status = 4"), 6);
+    core_check(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dead_channel_holds_nobody_back),
+        cmocka_unit_test(a_dead_channel_holds_no_close_back),
+        cmocka_unit_test(what_is_silence),
         cmocka_unit_test(every_answer_of_a_query),
         cmocka_unit_test(paid_and_refunded),
         cmocka_unit_test(a_fact_about_another_number),
