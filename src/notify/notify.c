@@ -213,6 +213,18 @@ static void callback_answer(struct http_request *req, void *arg)
 
 /* ---- the way in ---- */
 
+/* The figures count every one; the lines are for finding out who and why. */
+static void say_refused(struct notify_service *svc, struct http_request *req, struct str account,
+                        const char *reason, const char *detail)
+{
+    int64_t unsaid;
+    if (!rejects_say(svc->rejects, account, reason, &unsaid))
+        return;
+    LOG(svc->centre->env->log, LOG_WARN, "callback.refused", log_str("account", account),
+        log_cstr("reason", reason), log_cstr("detail", detail), log_str("peer", http_peer(req)),
+        log_str("request_id", http_request_id(req)), log_int("suppressed", unsaid));
+}
+
 static void reject(struct callback_job *job, const char *detail)
 {
     struct http_request *req = job->req;
@@ -231,7 +243,9 @@ static void notify_handle(struct http_request *req, void *service)
     struct notify_service *svc = service;
     struct centre *c = svc->centre;
     struct account *account = registry_ref(c->registry, http_param(req, "account"));
-    if (!account) {
+    if (!account) { /* the name is anybody's: it makes no line of its own */
+        say_refused(svc, req, STR_NONE, "unknown_account",
+                    str_cstr(http_arena(req), str_sub(http_param(req, "account"), 0, 64)));
         http_answer(req, 404, "application/json",
                     STR("{\"code\":\"UNKNOWN_ACCOUNT\",\"message\":\"no such account\"}"));
         return;
@@ -243,6 +257,8 @@ static void notify_handle(struct http_request *req, void *service)
 
     if (rejects_refuses(svc->rejects, http_peer(req))) {
         metric_add(figure(job, "fenpay_callbacks_rejected_total", "limited"), 1);
+        say_refused(svc, req, account->config.name, "limited",
+                    "too many forged signatures from this address lately");
         answer_notice(job, ANSWER_LATER);
         return;
     }
@@ -250,10 +266,12 @@ static void notify_handle(struct http_request *req, void *service)
     struct notice_input input = { .body = job->in.body, .headers = http_headers(req) };
     enum notice_result result =
         account->info->driver->read_notice(account, c->env, &input, a, &job->in.notice, &job->info);
-    if (result != NOTICE_OK)
-        metric_add(figure(job, "fenpay_callbacks_rejected_total",
-                          notice_reason_name(job->in.notice.reason)),
-                   1);
+    if (result != NOTICE_OK) {
+        const char *reason = notice_reason_name(job->in.notice.reason);
+        metric_add(figure(job, "fenpay_callbacks_rejected_total", reason), 1);
+        if (result != NOTICE_RAW_ONLY)
+            say_refused(svc, req, account->config.name, reason, job->info.text);
+    }
     switch (result) {
     case NOTICE_OK:
         break;

@@ -1,4 +1,4 @@
-/* reject.c -- a ring of samples and a table of addresses, both of fixed size.
+/* reject.c -- a ring of samples, a table of addresses and one of what was said, all of fixed size.
  *
  * The table has one place for each value of a hash; an address that meets another one's place takes
  * it over. So two addresses can make each other forgotten, which costs us a few verifications, but
@@ -13,11 +13,20 @@
 #define DETAIL_MAX  200
 #define BODY_MAX    4096
 #define HEADERS_MAX 2048
+#define SAID        256
+#define SAY_MS      1000
 
 struct place {
     char peer[PEER_MAX + 1];
     int64_t since_ms;
     int forged;
+};
+
+/* A kind of line: when it was logged last (INT64_MIN: never), how many were not since. */
+struct said {
+    char account[65];
+    const char *reason;
+    int64_t at_us, unsaid;
 };
 
 struct sample {
@@ -30,6 +39,8 @@ struct rejects {
     bool by_address;
     pthread_mutex_t lock;
     struct place places[PLACES];
+    struct said said[SAID];
+    size_t said_count;
     struct sample *samples; /* REJECT_SAMPLES, made with the first */
     size_t first, count;
 };
@@ -129,6 +140,42 @@ void rejects_note(struct rejects *r, const struct reject_sample *s)
         count_forged(r, s->peer);
     keep_sample(r, s);
     pthread_mutex_unlock(&r->lock);
+}
+
+/* Accounts and reasons are few; should they ever be too many, the rest shares the last place. */
+static struct said *said_of(struct rejects *r, struct str account, const char *reason)
+{
+    account = str_sub(account, 0, sizeof r->said[0].account - 1);
+    for (size_t i = 0; i < r->said_count; i++) {
+        struct said *s = &r->said[i];
+        if (str_eq(str_of(s->account), account) && strcmp(s->reason, reason) == 0)
+            return s;
+    }
+    if (r->said_count == SAID)
+        return &r->said[SAID - 1];
+    struct said *s = &r->said[r->said_count++];
+    if (account.n)
+        memcpy(s->account, account.p, account.n);
+    s->reason = reason;
+    s->at_us = INT64_MIN;
+    return s;
+}
+
+bool rejects_say(struct rejects *r, struct str account, const char *reason, int64_t *ret_unsaid)
+{
+    int64_t now = env_mono_us(r->env);
+    pthread_mutex_lock(&r->lock);
+    struct said *s = said_of(r, account, reason);
+    bool say = s->at_us == INT64_MIN || now - s->at_us >= SAY_MS * 1000;
+    if (say) {
+        *ret_unsaid = s->unsaid;
+        s->at_us = now;
+        s->unsaid = 0;
+    } else {
+        s->unsaid++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return say;
 }
 
 size_t rejects_take(struct rejects *r, struct arena *a, struct reject_sample ret[], size_t max)

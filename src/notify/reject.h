@@ -1,4 +1,5 @@
-/* reject.h -- deliveries that did not verify: how many from one address lately, and a few samples.
+/* reject.h -- deliveries that did not verify: how many from one address lately, a few samples, and
+ * how often a line about them may be logged.
  * Memory only, of a fixed size: a flood can neither fill the disk nor grow us. Thread-safe. */
 #ifndef FENPAY_REJECT_H
 #define FENPAY_REJECT_H
@@ -20,6 +21,10 @@ bool rejects_refuses(struct rejects *r, struct str peer);
 /* Notes one: counts it against the address when it cost a verification, keeps a sample while there
  * is room. Copies what it keeps. */
 void rejects_note(struct rejects *r, const struct reject_sample *s);
+
+/* May a line about this be logged now? One a second for each account and reason (a static text);
+ * `ret_unsaid` counts those before it that were not. */
+bool rejects_say(struct rejects *r, struct str account, const char *reason, int64_t *ret_unsaid);
 
 /* Takes the samples out, oldest first, copied into the arena. */
 #define REJECT_SAMPLES 64

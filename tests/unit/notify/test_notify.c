@@ -5,6 +5,7 @@
 #include "../net/net_testing.h"
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/metrics.h"
 #include "base/killpoint.h"
 #include "notify/notify.h"
@@ -125,6 +126,51 @@ static void what_does_not_verify(void **state)
                                  "> 10 FROM callback_reject"),
                      1);
     end(&x);
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+/* One line a second for each account and reason, with the number of those that were not. */
+static void a_refused_one_is_said(void **state)
+{
+    (void)state;
+    struct fixture x;
+    begin(&x);
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    struct log *log = log_new(fileno(file), LOG_WARN, true);
+    x.f.w.env->log = log;
+    struct attempt at = flow_attempt(&x.f, "A1");
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(callback(&x, "bad", at.pay_no), 401);
+        assert_int_equal(callback(&x, "later", at.pay_no), 503);
+    }
+    assert_int_equal(post(&x, "/notify/nobody", STR("x")), 404);
+    assert_int_equal(post(&x, "/notify/else", STR("x")), 404);
+    env_test_advance(&x.f.w.test, 1000);
+    assert_int_equal(callback(&x, "bad", at.pay_no), 401);
+    log_flush(log);
+
+    char text[8192] = "";
+    size_t n = (size_t)pread(fileno(file), text, sizeof text - 1, 0);
+    text[n] = '\0';
+    assert_int_equal(count_of(text, "\"callback.refused\""), 4);
+    assert_int_equal(count_of(text, "\"level\":\"warn\""), 4);
+    assert_int_equal(count_of(text, "\"account\":\"fake\""), 3);
+    assert_int_equal(count_of(text, "\"reason\":\"unknown_account\""), 1);
+    assert_int_equal(count_of(text, "\"peer\":\"127.0.0.1\""), 4);
+    assert_int_equal(count_of(text, "\"request_id\":\""), 4);
+    assert_int_equal(count_of(text, "\"suppressed\":0"), 3);
+    assert_int_equal(count_of(text, "\"suppressed\":4"), 1);
+    end(&x);
+    log_free(log);
+    fclose(file);
 }
 
 static void undecryptable_is_stored_and_asked_for_again(void **state)
@@ -272,6 +318,7 @@ int main(void)
         cmocka_unit_test(stored_then_ok),
         cmocka_unit_test(a_success_is_counted),
         cmocka_unit_test(what_does_not_verify),
+        cmocka_unit_test(a_refused_one_is_said),
         cmocka_unit_test(undecryptable_is_stored_and_asked_for_again),
         cmocka_unit_test(not_our_way_in),
         cmocka_unit_test(a_full_queue_is_5xx),
