@@ -387,14 +387,15 @@ static bool wants_quotes(struct str s)
     return false;
 }
 
-/* "2026-01-01 10:34:56.123 warn  payment.moved pay_no=P2026… reason="a b"" */
+/* "2026-01-01 10:34:56.123 +08:00 warn  payment.moved pay_no=P2026… reason="a b"" */
 static void line_readable(struct log *l, enum log_level level, const char *event,
                           const struct log_field fields[])
 {
     struct buf *b = &l->pending;
     struct str time = stamp(l);
-    buf_printf(b, STR_FMT " " STR_FMT " %-5s %s", STR_ARG(str_sub(time, 0, 10)),
-               STR_ARG(str_sub(time, 11, 12)), level_names[level], event);
+    buf_printf(b, STR_FMT " " STR_FMT " " STR_FMT " %-5s %s", STR_ARG(str_sub(time, 0, 10)),
+               STR_ARG(str_sub(time, 11, 12)), STR_ARG(str_sub(time, 23, time.n)),
+               level_names[level], event);
     for (const struct log_field *f = fields; f && f->key; f++) {
         buf_printf(b, " %s=", f->key);
         if (f->type == LOG_F_INT) {
