@@ -6,7 +6,7 @@ const struct metric_def metrics_table[] = {
     { "fenpay_build_info", METRIC_GAUGE, "version", "1, labelled with the version that runs" },
 
     { "fenpay_http_requests_total", METRIC_COUNTER, "listener,route,code", "Requests answered" },
-    { "fenpay_http_request_seconds", METRIC_HISTOGRAM, "listener,route,code",
+    { "fenpay_http_request_seconds", METRIC_HISTOGRAM, "listener,route",
       "From complete request to answer" },
     { "fenpay_http_refused_total", METRIC_COUNTER, "listener,reason",
       "Connections and requests refused by limits" },

@@ -263,6 +263,8 @@ static void operations_say_how_it_is(void **state)
     assert_non_null(strstr(t->answer.raw, "fenpay_outbox_backlog 0"));
     assert_non_null(strstr(t->answer.raw, "fenpay_long_polls 0"));
     assert_non_null(strstr(t->answer.raw, "fenpay_http_requests_total{"));
+    assert_non_null(strstr(t->answer.raw, "fenpay_http_request_seconds_count{"));
+    assert_null(strstr(t->answer.raw, "=\"\"")); /* a label without a value */
 
     api_release_waiters(t->api);
     assert_int_equal(api_ask(t, NULL, "GET", "/readyz", "", NULL), 503);
