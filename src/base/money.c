@@ -128,6 +128,12 @@ struct str money_print_yuan(struct arena *a, struct money m)
                       (long long)(fen % 100));
 }
 
+struct str money_text(struct arena *a, struct money m)
+{
+    return str_printf(a, STR_FMT " %s (%lld %s)", STR_ARG(money_print_yuan(a, m)), m.currency_,
+                      (long long)m.fen_, strcmp(m.currency_, "CNY") == 0 ? "fen" : "minor units");
+}
+
 struct part {
     int64_t share, remainder;
     size_t i;

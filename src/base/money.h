@@ -38,6 +38,8 @@ enum err money_cmp(struct money a, struct money b, int *ret);
 enum err money_parse_yuan(struct str text, struct str currency, bool negative_ok,
                           struct money *ret);
 struct str money_print_yuan(struct arena *a, struct money m); /* always two decimals */
+/* For people, who must not take one for the other: "5.00 CNY (500 fen)". */
+struct str money_text(struct arena *a, struct money m);
 
 /* Largest remainder: splits `total` in proportion to `weight[i]` (all >= 0, sum > 0 unless total is
  * 0) so that the shares add up to total; ties go to the lower index. Exact (128-bit products). */

@@ -193,10 +193,10 @@ static enum err orphan(struct tx *tx, const struct again *g, struct err_info *in
         .subject = row.row.no,
         .discriminator = str_sub(g->orphan.transaction_id, 0, 128),
         .detail = str_printf(tx_arena(tx),
-                             STR_FMT " is paid at account " STR_FMT
-                                     " (%lld fen), and no payment of ours has this number",
+                             STR_FMT " is paid at account " STR_FMT ": " STR_FMT
+                                     ", and no payment of ours has this number",
                              STR_ARG(str_sub(g->orphan.pay_no, 0, 64)), STR_ARG(row.row.account),
-                             (long long)money_fen(g->orphan.amount)),
+                             STR_ARG(money_text(tx_arena(tx), g->orphan.amount))),
         .trace_id = row.trace_id,
     };
     if (row.next_retry_ms)

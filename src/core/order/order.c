@@ -235,12 +235,13 @@ static enum err surplus(struct tx *tx, const struct order *o, struct payment *p,
         .trace_id = p->trace_id,
     };
     struct number_text order_no = number_text(o->no), winner_no = number_text(winner);
+    struct str paid = money_text(a, p->paid_amount);
     incident.detail =
         number_is(winner)
-            ? str_printf(a, "%" PRId64 " fen paid for order %s, which payment %s had settled",
-                         money_fen(p->paid_amount), order_no.s, winner_no.s)
-            : str_printf(a, "%" PRId64 " fen paid for order %s, which is %s",
-                         money_fen(p->paid_amount), order_no.s, order_status_name(o->status));
+            ? str_printf(a, STR_FMT " paid for order %s, which payment %s had settled",
+                         STR_ARG(paid), order_no.s, winner_no.s)
+            : str_printf(a, STR_FMT " paid for order %s, which is %s", STR_ARG(paid), order_no.s,
+                         order_status_name(o->status));
     enum err e = ERR_OK;
     if (!mutation_on(MUTATION_SURPLUS_UNTOLD))
         e = incident_open(tx, &incident, NULL, info);

@@ -188,33 +188,66 @@ static bool is_terminal(enum payment_status s)
     return s == PAYMENT_SUCCESS || s == PAYMENT_FAILED || s == PAYMENT_CLOSED;
 }
 
+static struct str transaction_text(struct arena *a, struct str transaction_id)
+{
+    return transaction_id.n ? str_printf(a, ", transaction " STR_FMT, STR_ARG(transaction_id))
+                            : STR("");
+}
+
+/* "; payment P… has this transaction", when another one of ours has it. */
+static enum err owner_text(struct tx *tx, const struct payment *p, struct str transaction_id,
+                           struct str *ret, struct err_info *info)
+{
+    int64_t id;
+    struct payment owner;
+    *ret = STR("");
+    if (!transaction_id.n)
+        return ERR_OK;
+    enum err e = payment_sql_by_transaction(tx, p->account, transaction_id, &id, info);
+    if (!e && id && id != p->no.id && !(e = payment_load(tx, id, &owner, info)))
+        *ret = str_printf(tx_arena(tx), "; payment " STR_FMT " has this transaction",
+                          STR_ARG(number_str(tx_arena(tx), owner.no)));
+    return e == ERR_NOT_FOUND ? ERR_OK : e;
+}
+
+static enum err paid_text(struct tx *tx, const struct payment *p, const struct apply *x,
+                          struct str *ret, struct err_info *info)
+{
+    const struct fact *f = x->evidence->fact;
+    struct arena *a = tx_arena(tx);
+    struct str owner;
+    enum err e = owner_text(tx, p, f->transaction_id, &owner, info);
+    if (e)
+        return e;
+    *ret = str_printf(
+        a, "%s stated by %s: " STR_FMT STR_FMT "%s; the payment is %s, " STR_FMT STR_FMT STR_FMT,
+        fact_kind_name(x->fact), evidence_kind_name(x->evidence->kind),
+        STR_ARG(money_text(a, f->amount)), STR_ARG(transaction_text(a, f->transaction_id)),
+        f->ours ? "" : ", of another merchant or app", payment_status_name(p->status),
+        STR_ARG(money_text(a, p->amount)), STR_ARG(transaction_text(a, p->transaction_id)),
+        STR_ARG(owner));
+    return ERR_OK;
+}
+
 static enum err open_incident(struct tx *tx, const struct payment *p, enum incident_kind kind,
                               struct str discriminator, const struct apply *x,
                               struct err_info *info)
 {
-    const struct fact *f = x->evidence->fact;
-    struct str stated = str_of(fact_kind_name(x->fact));
     struct incident incident = { .kind = kind,
                                  .subject = p->no,
                                  .discriminator = discriminator,
                                  .caller = p->caller,
                                  .policy = POLICY_HOLD,
                                  .trace_id = x->trace_id };
+    enum err e = ERR_OK;
 
-    incident.detail =
-        f && x->fact == FACT_PAID
-            ? str_printf(tx_arena(tx),
-                         STR_FMT " stated by %s: %" PRId64 " " STR_FMT ", transaction " STR_FMT
-                                 "%s; the payment is %s, %" PRId64 " " STR_FMT
-                                 ", transaction " STR_FMT,
-                         STR_ARG(stated), evidence_kind_name(x->evidence->kind),
-                         money_fen(f->amount), STR_ARG(money_currency(&f->amount)),
-                         STR_ARG(f->transaction_id), f->ours ? "" : " of another merchant or app",
-                         payment_status_name(p->status), money_fen(p->amount),
-                         STR_ARG(money_currency(&p->amount)), STR_ARG(p->transaction_id))
-            : str_printf(tx_arena(tx), STR_FMT " stated by %s; the payment is %s", STR_ARG(stated),
-                         evidence_kind_name(x->evidence->kind), payment_status_name(p->status));
-    return incident_open(tx, &incident, NULL, info);
+    if (x->evidence->fact && x->fact == FACT_PAID)
+        e = paid_text(tx, p, x, &incident.detail, info);
+    else
+        incident.detail =
+            str_printf(tx_arena(tx), "%s stated by %s; the payment is %s", fact_kind_name(x->fact),
+                       evidence_kind_name(x->evidence->kind), payment_status_name(p->status));
+    return e ? e : incident_open(tx, &incident, NULL, info);
 }
 
 static enum incident_kind mismatch_kind(const struct apply *x)

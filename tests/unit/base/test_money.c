@@ -102,6 +102,7 @@ static void test_yuan_round_trip(void **state)
     }
     assert_str(money_print_yuan(a, cny(MONEY_FEN_MAX)), "100000000000.00");
     assert_str(money_print_yuan(a, cny(-5)), "-0.05");
+    assert_str(money_text(a, cny(500)), "5.00 CNY (500 fen)");
 }
 
 #define REFUSED INT64_MIN

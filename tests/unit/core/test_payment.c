@@ -180,6 +180,31 @@ static void another_transaction_is_a_clash(void **state)
     core_check(&w);
 }
 
+struct detail {
+    struct arena *arena;
+    struct str text;
+};
+
+static enum err detail_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct detail *d = arg;
+    struct incident_row row;
+    size_t n;
+    enum err e = incident_list(tx, 0, -1, 0, 1, &row, &n, info);
+    if (!e && n)
+        d->text = str_dup(d->arena, row.detail);
+    return e;
+}
+
+/* Of the newest incident. */
+static void assert_detail(struct core *w, const char *want)
+{
+    struct detail d = { .arena = w->world.arena };
+    struct err_info info = { 0 };
+    assert_ok(store_read(w->world.store, 0, "detail", detail_rule, &d, &info));
+    assert_str(d.text, want);
+}
+
 /* The channel names one transaction for two payments: the second is held, not believed. */
 static void one_transaction_for_two_payments(void **state)
 {
@@ -193,6 +218,25 @@ static void one_transaction_for_two_payments(void **state)
     struct payment p = core_get(&w, b);
     assert_true(p.quarantined && p.status == PAYMENT_PAYING);
     assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_TRANSACTION_CLASH);
+    struct number_text owner = number_text(a);
+    assert_detail(&w, str_printf(w.world.arena,
+                                 "PAID stated by callback: 88.00 CNY (8800 fen), transaction T1; "
+                                 "the payment is PAYING, 88.00 CNY (8800 fen); payment %s has this "
+                                 "transaction",
+                                 owner.s)
+                          .p);
+    core_check(&w);
+}
+
+static void details_have_no_loose_ends(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
+    assert_int_equal(core_paid(&w, no, 500, NULL), PAYMENT_QUARANTINED);
+    assert_detail(&w, "PAID stated by callback: 5.00 CNY (500 fen); the payment is PAYING, 88.00 "
+                      "CNY (8800 fen)");
     core_check(&w);
 }
 
@@ -328,6 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_a_success_holds),
         cmocka_unit_test(another_transaction_is_a_clash),
         cmocka_unit_test(one_transaction_for_two_payments),
+        cmocka_unit_test(details_have_no_loose_ends),
         cmocka_unit_test(the_held_move_by_nobody_but_an_operator),
         cmocka_unit_test(another_merchants_money),
         cmocka_unit_test(wrong_currency_is_no_amount),
