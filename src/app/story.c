@@ -427,21 +427,6 @@ static bool play_step(struct world *w, const struct step *s)
     return false;
 }
 
-static void tell(struct world *w, const struct step *s)
-{
-    static const char *const words[] = {
-        [STEP_END] = "",          [STEP_CALL] = "call",   [STEP_PHONE] = "phone",
-        [STEP_FAULT] = "fault",   [STEP_HEAL] = "heal",   [STEP_SETTLE] = "wait",
-        [STEP_ADVANCE] = "clock", [STEP_BOOKS] = "books", [STEP_CRASH] = "crash",
-    };
-    if (s->kind == STEP_ADVANCE)
-        printf("    %-6s +%lld s\n", words[s->kind], (long long)(s->n / 1000));
-    else
-        printf("    %-6s %s%s" STR_FMT "%s%s\n", words[s->kind], s->label ? s->label : "",
-               s->label && s->what ? ": " : "", STR_ARG(fill(w, s->what)), s->expect ? "  -> " : "",
-               s->expect ? str_cstr(w->arena, fill(w, s->expect)) : "");
-}
-
 bool world_play(struct world *w, const struct story *story, bool loud, struct str *ret_why)
 {
     w->label_count = 0;
@@ -449,7 +434,7 @@ bool world_play(struct world *w, const struct story *story, bool loud, struct st
     for (const struct step *s = story->steps; s->kind != STEP_END; s++) {
         bool fine = play_step(w, s);
         if (loud)
-            tell(w, s);
+            step_print(s, fill(w, s->what), fill(w, s->expect));
         if (!fine) {
             *ret_why = w->why;
             return false;

@@ -73,6 +73,9 @@ void world_remove_keys(const char *dir);
  * how. `loud`: prints each step as it happens. */
 bool world_play(struct world *w, const struct story *story, bool loud, struct str *ret_why);
 
+/* Prints the step in plain words; `what` and `expect` are its texts, filled in. (step_words.c) */
+void step_print(const struct step *s, struct str what, struct str expect);
+
 extern const struct story demo_stories[];
 extern const size_t demo_story_count;
 
