@@ -61,8 +61,21 @@ struct caller_row {
 };
 enum err caller_list(struct centre *c, struct arena *a, struct caller_row *ret, size_t max,
                      size_t *ret_n, struct err_info *info);
+/* The keys of a caller, revoked ones too, oldest first; never their secrets. ERR_NOT_FOUND. */
+struct caller_key_row {
+    struct str key_id;
+    bool hmac, on;
+    int64_t create_ms;
+};
+enum err caller_keys(struct centre *c, struct str name, struct arena *a, struct caller_key_row *ret,
+                     size_t max, size_t *ret_n, struct err_info *info);
 enum err webhook_create(struct centre *c, int64_t caller, struct str url, unsigned types,
                         bool allow_private, struct str master_key, struct arena *a, int64_t *ret_id,
                         struct str *ret_secret, struct err_info *info);
+/* ERR_NOT_FOUND: the caller has no such webhook. */
+enum err webhook_switch(struct centre *c, int64_t caller, int64_t id, bool on, struct arena *a,
+                        struct err_info *info);
+enum err webhook_new_secret(struct centre *c, int64_t caller, int64_t id, struct str master_key,
+                            struct arena *a, struct str *ret_secret, struct err_info *info);
 
 #endif

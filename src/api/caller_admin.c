@@ -258,6 +258,35 @@ enum err caller_list(struct centre *c, struct arena *a, struct caller_row *ret, 
     return e;
 }
 
+struct key_listing {
+    struct arena *arena;
+    struct str name;
+    struct caller_key_row *rows;
+    size_t max, n;
+};
+
+static enum err keys_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct key_listing *l = arg;
+    struct caller_record caller;
+    enum err e = caller_sql_by_name(tx, l->name, &caller, info);
+    if (!e)
+        e = key_sql_list(tx, caller.id, l->rows, l->max, &l->n, info);
+    for (size_t i = 0; i < l->n && !e; i++)
+        l->rows[i].key_id = str_dup(l->arena, l->rows[i].key_id);
+    return e;
+}
+
+enum err caller_keys(struct centre *c, struct str name, struct arena *a, struct caller_key_row *ret,
+                     size_t max, size_t *ret_n, struct err_info *info)
+{
+    struct key_listing l = { .arena = a, .name = name, .rows = ret, .max = max };
+    enum err e = store_read(c->store, 0, "caller_keys", keys_rule, &l, info);
+    if (!e)
+        *ret_n = l.n;
+    return e;
+}
+
 static enum err find_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct caller_record *caller = arg;

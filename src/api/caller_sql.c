@@ -19,6 +19,8 @@ SQL(key_insert, "INSERT INTO caller_key (id, caller, kind, key_id, hash, secret,
                 " VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)");
 SQL(key_find,
     "SELECT id, caller, kind, key_id, hash, secret, state FROM caller_key WHERE key_id = ?");
+SQL(key_list, "SELECT key_id, kind, state, create_time FROM caller_key WHERE caller = ?"
+              " ORDER BY id LIMIT ?");
 SQL(key_revoke, "UPDATE caller_key SET state = 1, update_time = ? WHERE key_id = ? AND state = 0");
 SQL(key_count, "SELECT COUNT(*) FROM caller_key WHERE caller = ? AND kind = ? AND state = 0");
 
@@ -162,6 +164,29 @@ enum err key_sql_find(struct tx *tx, struct str key_id, struct key_record *ret,
     };
     query_end(q);
     return ERR_OK;
+}
+
+enum err key_sql_list(struct tx *tx, int64_t caller, struct caller_key_row *ret, size_t max,
+                      size_t *ret_n, struct err_info *info)
+{
+    bool row;
+    size_t n = 0;
+    enum err e;
+    struct query *q = tx_query(tx, &key_list);
+
+    query_int(q, caller);
+    query_int(q, (int64_t)max);
+    while (!(e = query_next(q, &row, info)) && row) {
+        ret[n++] = (struct caller_key_row) {
+            .key_id = col_text(q, 0),
+            .hmac = col_int(q, 1) == KEY_HMAC,
+            .on = col_int(q, 2) == 0,
+            .create_ms = col_int(q, 3),
+        };
+    }
+    if (!e)
+        *ret_n = n;
+    return e;
 }
 
 enum err key_sql_revoke(struct tx *tx, struct str key_id, int64_t *ret_changed,

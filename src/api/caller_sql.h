@@ -41,6 +41,8 @@ enum err key_sql_insert(struct tx *tx, const struct key_record *k,
                         struct err_info *info); /* ERR_EXISTS */
 enum err key_sql_find(struct tx *tx, struct str key_id, struct key_record *ret,
                       struct err_info *info);
+enum err key_sql_list(struct tx *tx, int64_t caller, struct caller_key_row *ret, size_t max,
+                      size_t *ret_n, struct err_info *info);
 enum err key_sql_revoke(struct tx *tx, struct str key_id, int64_t *ret_changed,
                         struct err_info *info);
 enum err key_sql_count(struct tx *tx, int64_t caller, enum key_kind kind, int64_t *ret,

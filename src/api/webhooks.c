@@ -166,6 +166,39 @@ enum err webhook_create(struct centre *c, int64_t caller, struct str url, unsign
                      info);
 }
 
+enum err webhook_switch(struct centre *c, int64_t caller, int64_t id, bool on, struct arena *a,
+                        struct err_info *info)
+{
+    struct change n = { .what = CHANGE_SWITCH,
+                        .webhook = { .id = id, .caller = caller, .on = on },
+                        .who = STR("command") };
+    return change(c, &n, a, info);
+}
+
+static enum err rotate_by(struct centre *c, struct str who, int64_t caller, int64_t id,
+                          struct str master_key, struct arena *a, struct str *ret_secret,
+                          struct err_info *info)
+{
+    struct change n = { .what = CHANGE_ROTATE,
+                        .webhook = { .id = id, .caller = caller },
+                        .who = who };
+    struct webhook_secret secret;
+    enum err e = make_secret(c, id, master_key, a, &secret, info);
+    if (e)
+        return e;
+    n.secret_enc = secret.enc;
+    if ((e = change(c, &n, a, info)))
+        return e;
+    *ret_secret = secret.plain;
+    return ERR_OK;
+}
+
+enum err webhook_new_secret(struct centre *c, int64_t caller, int64_t id, struct str master_key,
+                            struct arena *a, struct str *ret_secret, struct err_info *info)
+{
+    return rotate_by(c, STR("command"), caller, id, master_key, a, ret_secret, info);
+}
+
 /* ---- over HTTP ---- */
 
 /* Whose webhooks: the caller's own, or the named one's. False: answered. */
@@ -291,23 +324,22 @@ static bool target_of(struct api_call *call, struct webhook *ret)
 
 void webhook_post_rotate(struct api_call *call)
 {
-    struct change n = { .what = CHANGE_ROTATE, .who = call->act.actor };
-    struct webhook_secret secret;
+    struct webhook w;
+    struct str secret;
     struct err_info info = { 0 };
 
-    if (!target_of(call, &n.webhook))
+    if (!target_of(call, &w))
         return;
-    enum err e = make_secret(call->centre, n.webhook.id, call->service->options.master_key,
-                             call->arena, &secret, &info);
-    n.secret_enc = secret.enc;
-    if (e || (e = change(call->centre, &n, call->arena, &info))) {
+    enum err e = rotate_by(call->centre, call->act.actor, w.caller, w.id,
+                           call->service->options.master_key, call->arena, &secret, &info);
+    if (e) {
         call_refuse_err(call, e, &info);
         return;
     }
     struct reply r;
     reply_begin(call, &r);
-    json_kv_str(&r.out, "webhook_id", n.id_text);
-    json_kv_str(&r.out, "secret", secret.plain);
+    json_kv_str(&r.out, "webhook_id", str_printf(call->arena, "%lld", (long long)w.id));
+    json_kv_str(&r.out, "secret", secret);
     reply_send(call, &r, 200);
 }
 

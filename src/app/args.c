@@ -40,6 +40,8 @@ static void print_help(const struct command *c, const struct option options[])
 {
     printf("fenpay %s%s%s%s\n\n%s\n\n", c->name, options[0].name ? " [options]" : "",
            c->usage[0] ? " " : "", c->usage, word(c->help));
+    if (c->more)
+        printf("%s\n\n", word(c->more));
     for (const struct option *o = options; o->name; o++) {
         char left[64];
         snprintf(left, sizeof left, "--%s%s%s", o->name, o->type == OPTION_FLAG ? "" : " ",

@@ -26,6 +26,7 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv);
     const char *usage; /* "NO": what follows the options */
     const char *help;  /* one line */
+    const char *more;  /* what --help says besides: whole lines, or NULL */
 };
 
 /* Fills the options; leaves what is no option in ret_rest (argv order). --help prints and gives

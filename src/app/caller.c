@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "app/open.h"
+#include "app/words.h"
+#include "base/clock.h"
 
 static const struct {
     const char *name;
@@ -44,34 +46,130 @@ static struct str permission_names(struct arena *a, unsigned bits)
     return str_dup(a, buf_str(&b));
 }
 
+static void part(bool json, size_t i)
+{
+    if (!json && i > 0)
+        putchar('\n');
+}
+
 static enum err list(struct runtime *r, struct arena *a, bool json, struct err_info *info)
 {
     struct caller_row rows[256];
     size_t n = 0;
     enum err e = caller_list(&r->centre, a, rows, 256, &n, info);
-    for (size_t i = 0; !e && i < n; i++)
+    for (size_t i = 0; !e && i < n; i++) {
+        part(json, i);
+        command_print(json,
+                      (const struct printed[]) {
+                          { "name", rows[i].name },
+                          { "permissions", permission_names(a, rows[i].permissions), PRINTED_LIST },
+                          { "state", rows[i].on ? STR("on") : STR("off") },
+                          { "keys", str_printf(a, "%zu", rows[i].keys), PRINTED_INT } },
+                      4);
+    }
+    return e;
+}
+
+static enum err list_keys(struct runtime *r, struct arena *a, struct str name, bool json,
+                          struct err_info *info)
+{
+    struct caller_key_row rows[256];
+    size_t n = 0;
+    enum err e = caller_keys(&r->centre, name, a, rows, 256, &n, info);
+    for (size_t i = 0; !e && i < n; i++) {
+        part(json, i);
         command_print(
             json,
-            (const struct printed[]) { { "caller", rows[i].name },
-                                       { "permissions", permission_names(a, rows[i].permissions) },
-                                       { "state", rows[i].on ? STR("on") : STR("off") },
-                                       { "keys", str_printf(a, "%zu", rows[i].keys) } },
+            (const struct printed[]) { { "key_id", rows[i].key_id },
+                                       { "kind", rows[i].hmac ? STR("hmac") : STR("bearer") },
+                                       { "state", rows[i].on ? STR("on") : STR("revoked") },
+                                       { "created", clock_rfc3339(a, rows[i].create_ms) } },
             4);
+    }
     return e;
+}
+
+static enum err switch_caller(struct runtime *r, struct str name, bool on, bool json,
+                              struct err_info *info)
+{
+    enum err e = caller_set_state(&r->centre, name, on, info);
+    if (!e)
+        command_print(
+            json,
+            (const struct printed[]) { { "name", name }, { "state", on ? STR("on") : STR("off") } },
+            2);
+    return e;
+}
+
+static enum err revoke(struct runtime *r, struct str key_id, bool json, struct err_info *info)
+{
+    enum err e = caller_revoke_key(&r->centre, key_id, info);
+    if (!e)
+        command_print(
+            json, (const struct printed[]) { { "key_id", key_id }, { "state", STR("revoked") } },
+            2);
+    return e == ERR_NOT_FOUND
+               ? err_set(info, e, "%s",
+                         word("no such key: revoke wants a key id, as caller keys NAME lists them"))
+               : e;
+}
+
+static const char actions[] =
+    "list; add NAME; keys NAME; key NAME; revoke KEY_ID; on NAME; off NAME";
+
+struct caller_command {
+    struct str action, name;
+    unsigned permissions;
+    bool hmac, json;
+};
+
+static enum err act(struct runtime *r, struct arena *a, const struct caller_command *c,
+                    struct err_info *info)
+{
+    struct str key_id, secret;
+    enum err e;
+    if (str_eq(c->action, STR("list")))
+        return list(r, a, c->json, info);
+    if (!c->name.n)
+        return err_set(info, ERR_INVALID, "%s", actions);
+    if (str_eq(c->action, STR("keys")))
+        return list_keys(r, a, c->name, c->json, info);
+    if (str_eq(c->action, STR("add"))) {
+        int64_t id;
+        if (!(e = caller_create(&r->centre, c->name, c->permissions, a, &id, &secret, info)))
+            command_print(
+                c->json, (const struct printed[]) { { "name", c->name }, { "bearer", secret } }, 2);
+        return e;
+    }
+    if (str_eq(c->action, STR("key"))) {
+        if (!(e = caller_add_key(&r->centre, c->name, c->hmac, r->master_key, a, &key_id, &secret,
+                                 info)))
+            command_print(c->json,
+                          (const struct printed[]) { { "key_id", key_id },
+                                                     { c->hmac ? "secret" : "bearer", secret } },
+                          2);
+        return e;
+    }
+    if (str_eq(c->action, STR("revoke")))
+        return revoke(r, c->name, c->json, info);
+    bool on = str_eq(c->action, STR("on"));
+    if (on || str_eq(c->action, STR("off")))
+        return switch_caller(r, c->name, on, c->json, info);
+    return err_set(info, ERR_INVALID, "%s", actions);
 }
 
 int command_caller(const struct command *self, int argc, char **argv)
 {
     struct open_options open = OPEN_DEFAULTS;
     struct str granted = STR("read,order,pay,refund"), words[2];
-    bool hmac = false;
+    struct caller_command c = { 0 };
     size_t n = 0;
     int exit_code = EXIT_FINE;
     struct option options[] = {
         OPEN_OPTIONS(open),
         { "permissions", OPTION_TEXT, &granted, "LIST",
           "With add (default read,order,pay,refund)" },
-        { "hmac", OPTION_FLAG, &hmac, "", "With key: a signing secret instead of a bearer key" },
+        { "hmac", OPTION_FLAG, &c.hmac, "", "With key: a signing secret instead of a bearer key" },
         { 0 },
     };
     if (!args_parse(self, argc, argv, options, 1, 2, words, &n, &exit_code))
@@ -79,41 +177,18 @@ int command_caller(const struct command *self, int argc, char **argv)
 
     ARENA_AUTO a = arena_new(8192);
     struct err_info info = { 0 };
-    unsigned bits;
-    enum err e = parse_permissions(granted, &bits, &info);
+    enum err e = parse_permissions(granted, &c.permissions, &info);
     if (e)
         return complain(self, e, &info);
     struct runtime *r = command_open(self, &open, a, &exit_code);
     if (!r)
         return exit_code;
 
-    struct str action = words[0], name = n > 1 ? words[1] : STR_NONE, key_id, secret;
-    if (str_eq(action, STR("list")))
-        e = list(r, a, open.json, &info);
-    else if (!name.n)
-        e = err_set(&info, ERR_INVALID, STR_FMT " needs a name (list, add, key, revoke, on, off)",
-                    STR_ARG(action));
-    else if (str_eq(action, STR("add"))) {
-        int64_t id;
-        if (!(e = caller_create(&r->centre, name, bits, a, &id, &secret, &info)))
-            command_print(open.json,
-                          (const struct printed[]) { { "caller", name }, { "bearer", secret } }, 2);
-    } else if (str_eq(action, STR("key"))) {
-        if (!(e = caller_add_key(&r->centre, name, hmac, r->master_key, a, &key_id, &secret,
-                                 &info)))
-            command_print(open.json,
-                          (const struct printed[]) { { "key_id", key_id },
-                                                     { hmac ? "secret" : "bearer", secret } },
-                          2);
-    } else if (str_eq(action, STR("revoke")))
-        e = caller_revoke_key(&r->centre, name, &info);
-    else if (str_eq(action, STR("on")) || str_eq(action, STR("off")))
-        e = caller_set_state(&r->centre, name, str_eq(action, STR("on")), &info);
-    else
-        e = err_set(&info, ERR_INVALID, "list, add, key, revoke, on or off; not '" STR_FMT "'",
-                    STR_ARG(action));
-    if (e)
+    c.action = words[0];
+    c.name = n > 1 ? words[1] : STR_NONE;
+    c.json = open.json;
+    if ((e = act(r, a, &c, &info)))
         exit_code = complain(self, e, &info);
     runtime_close(r);
-    return exit_code;
+    return e == ERR_CONFLICT ? EXIT_FOUND : exit_code; /* two keys are the limit, now and later */
 }

@@ -21,11 +21,26 @@ static const struct command commands[] = {
       "Handles a stored callback (C…) or delivers an event (E…) again" },
     { "verify", command_verify, "", "Why does this signature not verify: which part differs" },
     { "caller", command_caller, "ACTION [NAME]",
-      "Callers and their keys: list, add, key, revoke, on, off" },
-    { "webhook", command_webhook, "ACTION …", "Subscribers of events: list, add, rotate, on, off" },
+      "Callers and their keys: list, add, keys, key, revoke, on, off",
+      "  list            the callers\n"
+      "  add NAME        a new caller, with its first key\n"
+      "  keys NAME       the ids of its keys, never their secrets\n"
+      "  key NAME        another key; two of a kind can be in use, to change over\n"
+      "  revoke KEY_ID   ends a key\n"
+      "  on NAME, off NAME" },
+    { "webhook", command_webhook, "ACTION …", "Subscribers of events: list, add, rotate, on, off",
+      "  list --caller NAME\n"
+      "  add URL --caller NAME [--types LIST]   prints its signing secret, once\n"
+      "  rotate ID --caller NAME                a new secret; the old one goes on for a while\n"
+      "  on ID --caller NAME, off ID --caller NAME" },
     { "config", command_config, "", "Checks the configuration, or describes every setting" },
     { "secret", command_secret, "ACTION …",
-      "Makes a master key; encrypts or decrypts values for the configuration" },
+      "Makes a master key; encrypts or decrypts values for the configuration",
+      "  new       prints a new master key\n"
+      "  encrypt   reads a text on standard input, prints enc:v1:…, which stands in the "
+      "configuration instead of it\n"
+      "  decrypt   the way back\n"
+      "The master key is taken from the environment: FENPAY_MASTER_KEY, 64 hex digits." },
     { "bench", command_bench, "[NAME …]",
       "Measures this machine: callbacks, payments, reads, delivery" },
 };

@@ -36,11 +36,32 @@ struct runtime *command_open(const struct command *self, const struct open_optio
     return r;
 }
 
+static void print_member(struct json_out *out, const struct printed *p)
+{
+    struct str rest = p->value;
+    json_key(out, p->key);
+    switch (p->type) {
+    case PRINTED_TEXT:
+        json_str(out, p->value);
+        break;
+    case PRINTED_INT:
+        json_put_raw(out, p->value);
+        break;
+    case PRINTED_LIST:
+        json_begin_array(out);
+        while (rest.n)
+            json_str(out, str_cut(&rest, ','));
+        json_end_array(out);
+        break;
+    }
+}
+
 void command_print(bool json, const struct printed items[], size_t n)
 {
     if (!json) {
         for (size_t i = 0; i < n; i++)
-            printf("%-12s " STR_FMT "\n", items[i].key, STR_ARG(items[i].value));
+            if (items[i].value.n)
+                printf("%-12s " STR_FMT "\n", items[i].key, STR_ARG(items[i].value));
         return;
     }
     BUF_AUTO b = { 0 };
@@ -49,7 +70,7 @@ void command_print(bool json, const struct printed items[], size_t n)
     json_out_init(&out, &b);
     json_begin_object(&out);
     for (size_t i = 0; i < n; i++)
-        json_kv_str(&out, items[i].key, items[i].value);
+        print_member(&out, &items[i]);
     json_end_object(&out);
     printf(STR_FMT "\n", STR_ARG(buf_str(&b)));
 }

@@ -30,10 +30,15 @@ enum err command_settings(const struct open_options *o, struct arena *a, struct 
 struct runtime *command_open(const struct command *self, const struct open_options *o,
                              struct arena *a, int *ret_exit);
 
-/* Prints one JSON object or, without --json, "key  value" lines. */
+/* Prints one JSON object on a line or, without --json, "key  value" lines. */
 struct printed {
     const char *key;
     struct str value;
+    enum {
+        PRINTED_TEXT,
+        PRINTED_INT,  /* `value` in digits: a number in JSON */
+        PRINTED_LIST, /* comma-separated: an array in JSON */
+    } type;
 };
 void command_print(bool json, const struct printed items[], size_t n);
 

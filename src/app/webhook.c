@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/open.h"
+#include "app/words.h"
 
 static enum err caller_of(struct runtime *r, struct arena *a, struct str name, int64_t *ret,
                           struct err_info *info)
@@ -32,6 +33,16 @@ static enum err parse_types(struct str text, unsigned *ret, struct err_info *inf
     return ERR_OK;
 }
 
+static struct str type_names(struct arena *a, unsigned types)
+{
+    BUF_AUTO b = { 0 };
+    buf_init(&b, 1024);
+    for (unsigned type = EVENT_PAYMENT_SUCCESS; type <= EVENT_RECON_FINISHED; type++)
+        if (types & EVENT_BIT(type))
+            buf_printf(&b, "%s%s", b.n ? "," : "", event_type_name((enum event_type)type));
+    return str_dup(a, buf_str(&b));
+}
+
 struct list_arg {
     int64_t caller;
     struct webhook rows[64];
@@ -48,17 +59,6 @@ static enum err list_rule(struct tx *tx, void *arg, struct err_info *info)
     return e;
 }
 
-struct set_arg {
-    int64_t caller, id;
-    bool on;
-};
-
-static enum err set_rule(struct tx *tx, void *arg, struct err_info *info)
-{
-    struct set_arg *s = arg;
-    return webhook_set(tx, s->caller, s->id, s->on, info);
-}
-
 static int refused(const struct command *self, enum code code)
 {
     fprintf(stderr, "fenpay %s: %s\n", self->name, code_info(code)->en);
@@ -73,14 +73,78 @@ static int list(const struct command *self, struct runtime *r, struct arena *a, 
     enum code code = centre_read(&r->centre, "webhook_list", 0, list_rule, &l, &refusal);
     if (code)
         return refused(self, code);
-    for (size_t i = 0; i < l.n; i++)
-        command_print(
-            json,
-            (const struct printed[]) { { "id", str_printf(a, "%lld", (long long)l.rows[i].id) },
-                                       { "url", l.rows[i].url },
-                                       { "state", l.rows[i].on ? STR("on") : STR("off") } },
-            3);
+    for (size_t i = 0; i < l.n; i++) {
+        struct str types = type_names(a, l.rows[i].types);
+        if (!json && i > 0)
+            putchar('\n');
+        command_print(json,
+                      (const struct printed[]) {
+                          { "webhook_id", str_printf(a, "%lld", (long long)l.rows[i].id) },
+                          { "url", l.rows[i].url },
+                          { "types", types.n || json ? types : STR("all"), PRINTED_LIST },
+                          { "state", l.rows[i].on ? STR("on") : STR("off") } },
+                      4);
+    }
     return EXIT_FINE;
+}
+
+static void print_secret(struct arena *a, bool json, int64_t id, struct str secret)
+{
+    command_print(json,
+                  (const struct printed[]) { { "webhook_id", str_printf(a, "%lld", (long long)id) },
+                                             { "secret", secret } },
+                  2);
+}
+
+struct webhook_command {
+    struct str action, target; /* a URL or an id */
+    int64_t caller;
+    unsigned types;
+    bool json;
+};
+
+static enum err act_on_one(struct runtime *r, struct arena *a, const struct webhook_command *c,
+                           struct err_info *info)
+{
+    int64_t id;
+    struct str secret;
+    bool on = str_eq(c->action, STR("on"));
+    enum err e = str_int64(c->target, &id)
+                     ? err_set(info, ERR_NOT_FOUND, "%s", word("no such webhook"))
+                     : ERR_OK;
+    if (!e && str_eq(c->action, STR("rotate"))) {
+        if (!(e = webhook_new_secret(&r->centre, c->caller, id, r->master_key, a, &secret, info)))
+            print_secret(a, c->json, id, secret);
+        return e;
+    }
+    if (!e && !(e = webhook_switch(&r->centre, c->caller, id, on, a, info)))
+        command_print(c->json,
+                      (const struct printed[]) { { "webhook_id", c->target },
+                                                 { "state", on ? STR("on") : STR("off") } },
+                      2);
+    return e;
+}
+
+static bool is_one_of(struct str action, const char *a, const char *b, const char *c)
+{
+    return str_eq(action, str_of(a)) || str_eq(action, str_of(b)) || str_eq(action, str_of(c));
+}
+
+static enum err act(struct runtime *r, struct arena *a, const struct webhook_command *c,
+                    struct err_info *info)
+{
+    if (c->target.n && is_one_of(c->action, "on", "off", "rotate"))
+        return act_on_one(r, a, c, info);
+    if (!c->target.n || !str_eq(c->action, STR("add")))
+        return err_set(info, ERR_INVALID, "list; add URL; rotate ID; on ID; off ID");
+    int64_t id;
+    struct str secret;
+    enum err e =
+        webhook_create(&r->centre, c->caller, c->target, c->types,
+                       r->settings.webhook.private_addresses, r->master_key, a, &id, &secret, info);
+    if (!e)
+        print_secret(a, c->json, id, secret);
+    return e;
 }
 
 int command_webhook(const struct command *self, int argc, char **argv)
@@ -111,28 +175,14 @@ int command_webhook(const struct command *self, int argc, char **argv)
     if (!r)
         return exit_code;
 
-    struct set_arg set = { .on = str_eq(words[0], STR("on")) };
-    struct str secret;
-    e = caller_of(r, a, caller, &set.caller, &info);
-    if (!e && str_eq(words[0], STR("list")))
-        exit_code = list(self, r, a, set.caller, open.json);
-    else if (!e && n == 2 && str_eq(words[0], STR("add"))) {
-        if (!(e = webhook_create(&r->centre, set.caller, words[1], types,
-                                 r->settings.webhook.private_addresses, r->master_key, a, &set.id,
-                                 &secret, &info)))
-            command_print(
-                open.json,
-                (const struct printed[]) { { "id", str_printf(a, "%lld", (long long)set.id) },
-                                           { "secret", secret } },
-                2);
-    } else if (!e && n == 2 && (set.on || str_eq(words[0], STR("off"))) &&
-               !str_int64(words[1], &set.id)) {
-        struct refusal refusal;
-        enum code code =
-            centre_run(&r->centre, "webhook_set", STORE_API, 0, set_rule, &set, 2, &refusal);
-        exit_code = code ? refused(self, code) : EXIT_FINE;
-    } else if (!e)
-        e = err_set(&info, ERR_INVALID, "list; add URL; on ID; off ID");
+    struct webhook_command c = {
+        .action = words[0], .target = n > 1 ? words[1] : STR_NONE, .types = types, .json = open.json
+    };
+    e = caller_of(r, a, caller, &c.caller, &info);
+    if (!e && str_eq(c.action, STR("list")))
+        exit_code = list(self, r, a, c.caller, open.json);
+    else if (!e)
+        e = act(r, a, &c, &info);
     if (e)
         exit_code = complain(self, e, &info);
     runtime_close(r);

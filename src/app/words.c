@@ -20,11 +20,18 @@ static const struct {
     { "Everything that ever happened to an order or payment, in time order", "按时间列出一笔订单或支付发生过的一切" },
     { "Handles a stored callback (C…) or delivers an event (E…) again", "重新处理已存储的回调（C…）或重新投递事件（E…）" },
     { "Why does this signature not verify: which part differs", "验签为什么失败：是哪一部分不同" },
-    { "Callers and their keys: list, add, key, revoke, on, off", "接入方及其密钥：list、add、key、revoke、on、off" },
+    { "Callers and their keys: list, add, keys, key, revoke, on, off", "接入方及其密钥：list、add、keys、key、revoke、on、off" },
     { "Subscribers of events: list, add, rotate, on, off", "事件订阅：list、add、rotate、on、off" },
     { "Checks the configuration, or describes every setting", "检查配置，或说明每个配置项" },
     { "Makes a master key; encrypts or decrypts values for the configuration", "生成主密钥；加密或解密配置值" },
     { "Measures this machine: callbacks, payments, reads, delivery", "测量本机性能：回调、支付、查询、投递" },
+
+    { "  list            the callers\n  add NAME        a new caller, with its first key\n  keys NAME       the ids of its keys, never their secrets\n  key NAME        another key; two of a kind can be in use, to change over\n  revoke KEY_ID   ends a key\n  on NAME, off NAME",
+      "  list            列出接入方\n  add NAME        新接入方及其第一个密钥\n  keys NAME       列出其密钥的 key id（不含密钥内容）\n  key NAME        再加一个密钥；每种最多同时两个，便于轮换\n  revoke KEY_ID   停用一个密钥\n  on NAME, off NAME   启用、停用" },
+    { "  list --caller NAME\n  add URL --caller NAME [--types LIST]   prints its signing secret, once\n  rotate ID --caller NAME                a new secret; the old one goes on for a while\n  on ID --caller NAME, off ID --caller NAME",
+      "  list --caller NAME                     列出订阅\n  add URL --caller NAME [--types LIST]   签名密钥只显示一次\n  rotate ID --caller NAME                换新密钥，旧密钥暂时仍有效\n  on ID --caller NAME, off ID --caller NAME   启用、停用" },
+    { "  new       prints a new master key\n  encrypt   reads a text on standard input, prints enc:v1:…, which stands in the configuration instead of it\n  decrypt   the way back\nThe master key is taken from the environment: FENPAY_MASTER_KEY, 64 hex digits.",
+      "  new       输出一个新的主密钥\n  encrypt   从标准输入读取文本，输出可写入配置的 enc:v1:…\n  decrypt   反向解密\n主密钥取自环境变量 FENPAY_MASTER_KEY（64 个十六进制字符）。" },
 
     /* options */
     { "This text", "本说明" },
@@ -68,6 +75,10 @@ static const struct {
     { "not a good value for", "选项的值无效：" },
     { "missing:", "缺少：" },
     { "(see fenpay %s --help)", "（见 fenpay %s --help）" },
+
+    /* callers, webhooks */
+    { "no such key: revoke wants a key id, as caller keys NAME lists them", "没有这个密钥：revoke 需要 key id，可用 caller keys 名称 查看" },
+    { "no such webhook", "没有这个订阅" },
 
     /* doctor */
     { "ok", "正常" },
