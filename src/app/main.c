@@ -16,10 +16,15 @@ static const struct command commands[] = {
     { "doctor", command_doctor, "",
       "Checks configuration, keys, clock and database: a line and a verdict each" },
     { "explain", command_explain, "NO",
-      "Everything that ever happened to an order or payment, in time order" },
+      "Everything that ever happened to an order or payment, in time order",
+      "NO is an order (O…), a payment (P…), a callback (C…), an event (E…) or a "
+      "merchant_order_no." },
     { "replay", command_replay, "NO",
       "Handles a stored callback (C…) or delivers an event (E…) again" },
-    { "verify", command_verify, "", "Why does this signature not verify: which part differs" },
+    { "verify", command_verify, "[C…]", "Why does this signature not verify: which part differs",
+      "With the number of a stored callback its bytes are taken as they came in. Else headers and "
+      "body come from files, for example as your proxy logged them, or as a capture shows them; "
+      "the body must be unchanged to the byte." },
     { "caller", command_caller, "ACTION [NAME]",
       "Callers and their keys: list, add, keys, key, revoke, on, off",
       "  list            the callers\n"

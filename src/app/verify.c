@@ -7,7 +7,8 @@
 
 #include "app/commands.h"
 #include "app/open.h"
-#include "base/clock.h"
+#include "app/words.h"
+#include "core/callback/callback.h"
 
 #define HEADERS_MAX 64
 
@@ -92,6 +93,12 @@ static bool verifies(struct account *account, struct env *env, struct str body,
     return result == NOTICE_OK || result == NOTICE_RAW_ONLY;
 }
 
+/* "Wechatpay-Nonce: the header is missing" */
+static struct str why_text(struct arena *a, const struct err_info *info)
+{
+    return str_printf(a, "%s%s%s", info->field, info->field[0] ? ": " : "", info->text);
+}
+
 static int judge(struct account *account, struct env *env, struct str body,
                  const struct http_headers *headers, struct arena *a, bool json)
 {
@@ -102,8 +109,9 @@ static int judge(struct account *account, struct env *env, struct str body,
                       (const struct printed[]) { { "verdict", STR("verifies") },
                                                  { "kind", notice.kind },
                                                  { "subject", notice.subject_no },
-                                                 { "text", notice.plain } },
-                      4);
+                                                 { "text", notice.plain },
+                                                 { "but", why_text(a, &info) } },
+                      5);
         return EXIT_FINE;
     }
     const struct attempt attempts[] = {
@@ -128,52 +136,96 @@ static int judge(struct account *account, struct env *env, struct str body,
         (const struct printed[]) {
             { "verdict", STR("does not verify") },
             { "part", str_of(notice_reason_name(notice.reason)) },
-            { "why", str_of(info.text) },
+            { "why", why_text(a, &info) },
             { "body", changed ? str_printf(a, "the body was changed on its way: %s", changed)
                               : STR_NONE } },
         4);
     return EXIT_FOUND;
 }
 
+/* What is to be verified: two files, or a stored callback. Texts in the arena. */
+struct exhibit {
+    struct str account, headers_file, body_file, number;
+    struct number no;
+    struct arena *arena;
+    struct str headers_text, body;
+};
+
+static enum err stored_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct exhibit *v = arg;
+    struct callback_bytes c;
+    enum err e = callback_bytes_of(tx, v->no.id, &c, info);
+    if (e)
+        return e == ERR_NOT_FOUND
+                   ? err_set(info, e, word("there is no " STR_FMT), STR_ARG(v->number))
+                   : e;
+    v->headers_text = str_dup(v->arena, c.headers_text);
+    v->body = str_dup(v->arena, c.body);
+    if (!v->account.n)
+        v->account = str_dup(v->arena, c.row.account);
+    return ERR_OK;
+}
+
+static enum err check_what(struct exhibit *v, struct err_info *info)
+{
+    bool files = v->headers_file.n && v->body_file.n && v->account.n;
+    if (v->number.n && number_parse(v->number, NUMBER_CALLBACK, &v->no))
+        return err_set(info, ERR_INVALID, word("'" STR_FMT "' is no number of a callback (C…)"),
+                       STR_ARG(v->number));
+    if (!v->number.n && !files)
+        return err_set(
+            info, ERR_INVALID, "%s",
+            word("give the number of a stored callback (C…), or --account, --headers and --body"));
+    return ERR_OK;
+}
+
+static enum err load(struct exhibit *v, struct runtime *r, struct err_info *info)
+{
+    if (v->number.n)
+        return store_read(r->store, v->no.slot, "verify", stored_rule, v, info);
+    enum err e = read_all(v->headers_file, v->arena, &v->headers_text, info);
+    return e ? e : read_all(v->body_file, v->arena, &v->body, info);
+}
+
 int command_verify(const struct command *self, int argc, char **argv)
 {
     struct open_options open_opts = OPEN_DEFAULTS;
-    struct str name = STR_NONE, headers_file = STR_NONE, body_file = STR_NONE;
+    struct exhibit v = { .account = STR_NONE };
     int exit_code = EXIT_FINE;
     struct option options[] = {
         OPEN_OPTIONS(open_opts),
-        { "account", OPTION_TEXT, &name, "NAME", "The account whose callback it is" },
-        { "headers", OPTION_TEXT, &headers_file, "FILE", "Its headers, one 'Name: value' a line" },
-        { "body", OPTION_TEXT, &body_file, "FILE", "Its body, byte for byte" },
+        { "account", OPTION_TEXT, &v.account, "NAME", "The account whose callback it is" },
+        { "headers", OPTION_TEXT, &v.headers_file, "FILE",
+          "Its headers, one 'Name: value' a line" },
+        { "body", OPTION_TEXT, &v.body_file, "FILE", "Its body, byte for byte" },
         { 0 },
     };
-    if (!args_parse(self, argc, argv, options, 0, 0, NULL, NULL, &exit_code))
+    if (!args_parse(self, argc, argv, options, 0, 1, &v.number, NULL, &exit_code))
         return exit_code;
 
     ARENA_AUTO a = arena_new(65536);
     struct err_info info = { 0 };
-    struct str headers_text, body;
-    struct http_header items[HEADERS_MAX];
-    struct http_headers headers;
-    enum err e = ERR_OK;
-    if (!name.n || !headers_file.n || !body_file.n)
-        e = err_set(&info, ERR_INVALID, "--account, --headers and --body are needed");
-    if (e || (e = read_all(headers_file, a, &headers_text, &info)) ||
-        (e = read_all(body_file, a, &body, &info)))
+    enum err e = check_what(&v, &info);
+    if (e)
         return complain(self, e, &info);
-    split_headers(headers_text, items, &headers);
-
     struct runtime *r = command_open(self, &open_opts, a, &exit_code);
     if (!r)
         return exit_code;
-    struct account *account = registry_ref(r->registry, name);
-    if (account) {
-        exit_code = judge(account, r->env, body, &headers, a, open_opts.json);
+    v.arena = a;
+    struct account *account = NULL;
+    if (!(e = load(&v, r, &info)) && !(account = registry_ref(r->registry, v.account)))
+        e = err_set(&info, ERR_NOT_FOUND, word("no account named '" STR_FMT "'"),
+                    STR_ARG(v.account));
+    if (e)
+        exit_code = complain(self, e, &info);
+    else {
+        struct http_header items[HEADERS_MAX];
+        struct http_headers headers;
+        split_headers(v.headers_text, items, &headers);
+        exit_code = judge(account, r->env, v.body, &headers, a, open_opts.json);
         account_unref(account);
-    } else
-        exit_code = complain(
-            self, err_set(&info, ERR_NOT_FOUND, "no account named '" STR_FMT "'", STR_ARG(name)),
-            &info);
+    }
     runtime_close(r);
     return exit_code;
 }

@@ -76,6 +76,22 @@ static const struct {
     { "missing:", "缺少：" },
     { "(see fenpay %s --help)", "（见 fenpay %s --help）" },
 
+    /* explain, verify */
+    { "NO is an order (O…), a payment (P…), a callback (C…), an event (E…) or a merchant_order_no.", "NO 可以是订单号（O…）、支付单号（P…）、回调号（C…）、事件号（E…）或 merchant_order_no。" },
+    { "Whose merchant_order_no it is, when several have it", "merchant_order_no 重复时指定接入方" },
+    { "a callback %.*s of account %.*s, about '%.*s', which is no number of ours: %.*s", "回调 %.*s，账户 %.*s，涉及 '%.*s'，不是我方单号：%.*s" },
+    { "callback %.*s is about %s", "回调 %.*s 涉及 %s" },
+    { "event %.*s is about %s", "事件 %.*s 涉及 %s" },
+    { "order '%.*s' of %.*s is %s", "订单 '%.*s'（接入方 %.*s）即 %s" },
+    { "%zu callers have an order '%.*s': say whose with --caller", "%zu 个接入方有订单 '%.*s'：请用 --caller 指定" },
+    { "nothing is known under '%.*s': no number of ours, and no merchant_order_no", "找不到 '%.*s'：既不是我方单号，也不是 merchant_order_no" },
+    { "there is no %.*s", "不存在 %.*s" },
+    { "there is no order or payment %s", "不存在订单或支付单 %s" },
+    { "'%.*s' is no number of a callback (C…)", "'%.*s' 不是回调号（C…）" },
+    { "give the number of a stored callback (C…), or --account, --headers and --body", "请给出已存储的回调号（C…），或者 --account、--headers 和 --body" },
+    { "no account named '%.*s'", "没有名为 '%.*s' 的账户" },
+    { "With the number of a stored callback its bytes are taken as they came in. Else headers and body come from files, for example as your proxy logged them, or as a capture shows them; the body must be unchanged to the byte.", "给出已存储的回调号时使用收到的原始字节。否则请求头和报文来自文件，例如代理日志或抓包；报文必须逐字节不变。" },
+
     /* callers, webhooks */
     { "no such key: revoke wants a key id, as caller keys NAME lists them", "没有这个密钥：revoke 需要 key id，可用 caller keys 名称 查看" },
     { "no such webhook", "没有这个订阅" },

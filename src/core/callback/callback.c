@@ -288,6 +288,16 @@ enum err callback_rule_keep_failed(struct tx *tx, void *input, struct err_info *
     return conclude(tx, &row, id, HANDLE_FAILED, reason, info);
 }
 
+enum err callback_bytes_of(struct tx *tx, int64_t id, struct callback_bytes *ret,
+                           struct err_info *info)
+{
+    struct callback_stored stored;
+    enum err e = callback_sql_load(tx, id, &stored, info);
+    if (!e)
+        *ret = (struct callback_bytes) { stored.row, stored.headers, stored.body };
+    return e;
+}
+
 enum err callbacks_of(struct tx *tx, int64_t subject_id, struct callback_row *ret, size_t max,
                       size_t *ret_n, struct err_info *info)
 {

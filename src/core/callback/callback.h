@@ -61,6 +61,14 @@ struct callback_row {
 enum err callbacks_of(struct tx *tx, int64_t subject_id, struct callback_row *ret, size_t max,
                       size_t *ret_n, struct err_info *info);
 
+/* One stored callback as it came in. In a rule; texts in tx_arena. ERR_NOT_FOUND. */
+struct callback_bytes {
+    struct callback_row row;
+    struct str headers_text, body;
+};
+enum err callback_bytes_of(struct tx *tx, int64_t id, struct callback_bytes *ret,
+                           struct err_info *info);
+
 /* A sample of a delivery that did not verify (a job flushes a bounded ring; at most
  * `callback_reject` rows are kept). */
 struct reject_sample {

@@ -100,10 +100,11 @@ static void add_call(struct timeline *t, struct number subject, const struct cal
 {
     struct arena *a = t->act->arena;
     struct detail d;
-    struct str text = str_printf(
-        a, "%s at account " STR_FMT ": %s%s%s " STR_FMT, call_kind_name(row->kind),
-        STR_ARG(row->account), channel_outcome_name(row->outcome),
-        row->class == CLASS_NONE ? "" : ", ", channel_class_name(row->class), STR_ARG(row->code));
+    struct str text =
+        str_printf(a, "%s at account " STR_FMT ": %s%s%s%s" STR_FMT, call_kind_name(row->kind),
+                   STR_ARG(row->account), channel_outcome_name(row->outcome),
+                   row->class == CLASS_NONE ? "" : ", ", channel_class_name(row->class),
+                   row->code.n ? " " : "", STR_ARG(row->code));
 
     detail_begin(&d, a);
     json_kv_str(&d.json, "call", str_of(call_kind_name(row->kind)));
