@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/settings.h"
+#include "app/words.h"
 #include "base/arena.h"
 #include "store/store.h"
 
@@ -29,6 +30,7 @@ int command_migrate(const struct command *self, int argc, char **argv)
     int applied = 0;
     if ((e = settings_make_folder(&s, &info)) || (e = store_migrate(&so, &applied, &info)))
         return complain(self, e, &info);
-    printf("%d migrations applied\n", applied);
+    printf(word("the database is up to date: %d steps applied"), applied);
+    putchar('\n');
     return EXIT_FINE;
 }

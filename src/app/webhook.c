@@ -168,7 +168,7 @@ int command_webhook(const struct command *self, int argc, char **argv)
     unsigned types = 0;
     enum err e = types_text.p ? parse_types(types_text, &types, &info) : ERR_OK;
     if (!e && !caller.n)
-        e = err_set(&info, ERR_INVALID, "--caller NAME says whose webhooks");
+        e = err_set(&info, ERR_INVALID, "%s", word("--caller NAME says whose webhooks"));
     if (e)
         return complain(self, e, &info);
     struct runtime *r = command_open(self, &open, a, &exit_code);

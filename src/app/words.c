@@ -28,8 +28,8 @@ static const struct {
 
     { "  list            the callers\n  add NAME        a new caller, with its first key\n  keys NAME       the ids of its keys, never their secrets\n  key NAME        another key; two of a kind can be in use, to change over\n  revoke KEY_ID   ends a key\n  on NAME, off NAME",
       "  list            列出接入方\n  add NAME        新接入方及其第一个密钥\n  keys NAME       列出其密钥的 key id（不含密钥内容）\n  key NAME        再加一个密钥；每种最多同时两个，便于轮换\n  revoke KEY_ID   停用一个密钥\n  on NAME, off NAME   启用、停用" },
-    { "  list --caller NAME\n  add URL --caller NAME [--types LIST]   prints its signing secret, once\n  rotate ID --caller NAME                a new secret; the old one goes on for a while\n  on ID --caller NAME, off ID --caller NAME",
-      "  list --caller NAME                     列出订阅\n  add URL --caller NAME [--types LIST]   签名密钥只显示一次\n  rotate ID --caller NAME                换新密钥，旧密钥暂时仍有效\n  on ID --caller NAME, off ID --caller NAME   启用、停用" },
+    { "  list --caller NAME\n  add URL --caller NAME [--types LIST]   prints its signing secret, once\n  rotate ID --caller NAME                a new secret; the old one signs beside it until the next\n  on ID --caller NAME, off ID --caller NAME",
+      "  list --caller NAME                     列出订阅\n  add URL --caller NAME [--types LIST]   签名密钥只显示一次\n  rotate ID --caller NAME                换新密钥，旧密钥同时签名直到下次更换\n  on ID --caller NAME, off ID --caller NAME   启用、停用" },
     { "  new       prints a new master key\n  encrypt   reads a text on standard input, prints enc:v1:…, which stands in the configuration instead of it\n  decrypt   the way back\nThe master key is taken from the environment: FENPAY_MASTER_KEY, 64 hex digits.",
       "  new       输出一个新的主密钥\n  encrypt   从标准输入读取文本，输出可写入配置的 enc:v1:…\n  decrypt   反向解密\n主密钥取自环境变量 FENPAY_MASTER_KEY（64 个十六进制字符）。" },
 
@@ -94,6 +94,7 @@ static const struct {
 
     /* callers, webhooks */
     { "no such key: revoke wants a key id, as caller keys NAME lists them", "没有这个密钥：revoke 需要 key id，可用 caller keys 名称 查看" },
+    { "--caller NAME says whose webhooks", "请用 --caller 名称 指定接入方" },
     { "no such webhook", "没有这个订阅" },
 
     /* doctor */
@@ -124,7 +125,8 @@ static const struct {
     { "%llu MB free beside the database", "数据库所在磁盘剩余 %llu MB" },
     { "%lld waiting, %lld deliveries waiting, %lld dead", "待发布 %lld，待投递 %lld，已放弃 %lld" },
 
-    /* config */
+    /* config, migrate */
+    { "the database is up to date: %d steps applied", "数据库已是最新：执行了 %d 个步骤" },
     { "fine, %zu account", "正常，%zu 个账户" },
     { "fine, %zu accounts", "正常，%zu 个账户" },
     { "others may read the file of this secret: chmod 600", "其他用户可读取该密钥文件：请 chmod 600" },

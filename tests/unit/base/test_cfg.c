@@ -368,6 +368,71 @@ static void test_describe(void **state)
     }
 }
 
+/* What only others find wrong is told with its place: the key's own line, or that of the mapping
+ * that lacks it. */
+static void test_blame(void **state)
+{
+    (void)state;
+    static const char text[] = "\xEF\xBB\xBF# a byte order mark is no part of the text\n"
+                               "api:\n"
+                               "  address: 0.0.0.0\n"
+                               "  port: 80\n"
+                               "ops: { port: 81 }\n"
+                               "accounts:\n"
+                               "  - name: one\n"
+                               "    key: x\n"
+                               "  - name: two\n";
+    static const struct {
+        const char *prefix, *field, *said;
+    } rows[] = {
+        { "api", "address", "fenpay.yaml:3: api.address: bad" },
+        { "", "address", "fenpay.yaml:3: api.address: bad" },
+        { "api", "timeout", "fenpay.yaml:3: api.timeout: bad" },
+        { "accounts[0]", "key", "fenpay.yaml:8: accounts[0].key: bad" },
+        { "accounts[1]", "key", "fenpay.yaml:9: accounts[1].key: bad" },
+        { "accounts[1]", "nothing", "fenpay.yaml:9: accounts[1]: bad" },
+        { "elsewhere", "nothing", "elsewhere.nothing: bad" },
+    };
+    ARENA_AUTO a = arena_new(0);
+    struct config c;
+    struct cfg_marks marks;
+    struct cfg_source src = { .name = STR("fenpay.yaml"), .text = str_of(text), .marks = &marks };
+    assert_int_equal(cfg_read(a, &src, keys, &c, sizeof c, NULL), ERR_OK);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct err_info info = { 0 };
+        enum err e = err_field(&info, ERR_INVALID, rows[i].field, "bad");
+        cfg_blame(&marks, rows[i].prefix, &info);
+        assert_int_equal(info.err, e);
+        assert_string_equal(info.text, rows[i].said);
+    }
+}
+
+static void test_fixed_changes(void **state)
+{
+    (void)state;
+    static const char old[] = "api: { port: 80, timeout: 1s }\nops: { port: 81 }\ncount: 1\n";
+    static const struct {
+        const char *text, *said;
+    } rows[] = {
+        { old, "" },
+        { "api: { port: 80, timeout: 2s }\nops: { port: 81 }\ncount: 1\n", "" }, /* reloadable */
+        { "api: { port: 8, timeout: 1s }\nops: { port: 81 }\ncount: 2\n", "count, api.port" },
+        { "api: { port: 80 }\nops: { port: 81, address: '::1' }\ncount: 1\nproxy: false\n"
+          "environment: test\nroles: [api]\n",
+          "environment, proxy, ops.address, roles" },
+    };
+    ARENA_AUTO a = arena_new(0);
+    struct config x, y;
+    assert_int_equal(read_text(a, old, &x, NULL), ERR_OK);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        BUF_AUTO b;
+        buf_init(&b, 4096);
+        assert_int_equal(read_text(a, rows[i].text, &y, NULL), ERR_OK);
+        cfg_print_fixed_changes(keys, &x, &y, &b);
+        check_row(str_eq(buf_str(&b), str_of(rows[i].said)), rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_complaints),      cmocka_unit_test(test_syntax),
         cmocka_unit_test(test_values),          cmocka_unit_test(test_secret_files),
         cmocka_unit_test(test_secret_not_told), cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_blame),           cmocka_unit_test(test_fixed_changes),
     };
     return RUN_TESTS(tests);
 }
