@@ -2,9 +2,10 @@
  * to a death that hurts only that target.
  *
  * Targets are served round robin, and no target may hold more than half of the workers, so that one
- * that hangs for 15 s leaves room for the others. A claim takes up to 16 deliveries of one target;
- * when the target does not answer at all, the rest of the claim waits for the end of its lease,
- * untried. A crash leaves the lease to run out. */
+ * that hangs for 15 s leaves room for the others. A claim takes up to 16 deliveries of one target
+ * under a short lease, because what is in flight at a crash waits for its end. No delivery begins
+ * that the lease might not outlast: the rest of the claim is given back untried, at once when time
+ * ran out or we stop, for five minutes when the target did not answer at all. */
 #include "bus/bus_inner.h"
 
 #include "base/killpoint.h"
@@ -14,9 +15,11 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define CLAIM_MAX 16
-/* One claim at its slowest (16 answers of nearly 15 s) stays under it. */
-#define DELIVERY_LEASE_MS (5 * 60 * 1000)
+#define CLAIM_MAX         16
+#define DELIVERY_LEASE_MS 30000
+/* None begins later than so long after the claim: an answer may take 15 s (post.c). */
+#define DELIVERY_BEGIN_MS 12000
+#define UNREACHABLE_MS    (5 * 60 * 1000)
 /* Of a target with so long a queue that its deliveries come round too seldom: those too old are
  * given up at their next failure. */
 #define DELIVERY_AGE_MAX_MS (48LL * 60 * 60 * 1000)
@@ -175,6 +178,43 @@ static enum err claim_rule(struct tx *tx, void *arg, struct err_info *info)
     return e;
 }
 
+/* ---- giving back ---- */
+
+struct give_back {
+    const struct delivery *list; /* as claimed */
+    size_t n;
+    int64_t after_ms;
+};
+
+static enum err give_back_one(struct tx *tx, const struct give_back *g, struct delivery d,
+                              struct err_info *info)
+{
+    int64_t claimed = d.next_ms;
+    bool changed;
+    struct delivery now;
+    enum err e = delivery_sql_load(tx, d.event_id, d.target, &now, info);
+
+    if (e)
+        return e == ERR_NOT_FOUND ? ERR_OK : e;
+    d.last_error = now.last_error;
+    d.lease_until_ms = 0;
+    d.next_ms = tx_now_ms(tx) + g->after_ms;
+    if ((e = delivery_sql_update(tx, &d, &changed, info)) || !changed)
+        return e;
+    if ((e = delivery_due_sql_delete(tx, d.target, claimed, d.event_id, info)))
+        return e;
+    return delivery_due_sql_insert(tx, d.target, d.next_ms, d.event_id, info);
+}
+
+static enum err give_back_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    const struct give_back *g = arg;
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < g->n && !e; i++)
+        e = give_back_one(tx, g, g->list[i], info);
+    return e;
+}
+
 /* ---- the outcome ---- */
 
 struct outcome {
@@ -327,6 +367,33 @@ static enum err deliver_webhook(struct bus *bus, const struct delivery *d, bool 
     return settle(bus, d, e ? str_of(why.text[0] ? why.text : err_name(e)) : STR_NONE, info);
 }
 
+/* As many of the claim as there is time for. */
+static enum err deliver_claim(struct bus *bus, const struct claim *c, size_t *ret_done,
+                              struct err_info *info)
+{
+    int64_t began_us = env_mono_us(bus->o.env);
+    bool unreachable = false;
+    enum err e = ERR_OK;
+    size_t i = 0;
+
+    for (; i < c->n && !e && !unreachable && !bus_stopping(bus); i++) {
+        if (env_mono_us(bus->o.env) - began_us > DELIVERY_BEGIN_MS * 1000LL)
+            break;
+        if (str_starts(c->target, STR(WEBHOOK_TARGET)))
+            e = deliver_webhook(bus, &c->list[i], &unreachable, info);
+        else
+            e = deliver_consumer(bus, &c->list[i], info);
+        *ret_done += !e;
+    }
+    struct give_back rest = { .list = c->list + i,
+                              .n = c->n - i,
+                              .after_ms = unreachable ? UNREACHABLE_MS : 0 };
+    struct err_info ignored = { .err = ERR_OK };
+    if (!e && rest.n) /* what cannot be given back waits for the end of its lease */
+        run(bus, "delivery.give_back", give_back_rule, &rest, 0, &ignored);
+    return e;
+}
+
 enum err bus_deliver_turn(struct bus *bus, size_t *ret_done, struct err_info *info)
 {
     char target[BUS_TARGET_MAX + 1];
@@ -342,14 +409,8 @@ enum err bus_deliver_turn(struct bus *bus, size_t *ret_done, struct err_info *in
         e = ERR_BUSY;
     kill_point("delivery.claimed");
 
-    bool unreachable = false;
-    for (size_t i = 0; i < c.n && !e && !unreachable && !bus_stopping(bus); i++) {
-        if (str_starts(c.target, STR(WEBHOOK_TARGET)))
-            e = deliver_webhook(bus, &c.list[i], &unreachable, info);
-        else
-            e = deliver_consumer(bus, &c.list[i], info);
-        *ret_done += !e;
-    }
+    if (!e)
+        e = deliver_claim(bus, &c, ret_done, info);
     leave_target(bus, target);
     return e;
 }

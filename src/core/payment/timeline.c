@@ -169,14 +169,19 @@ static void add_delivery(struct timeline *t, struct number subject, const struct
     struct detail d;
     const char *state = (size_t)row->state < 3 ? states[row->state] : "unknown";
     struct str text =
-        str_printf(a, "%s to " STR_FMT ": %s after %" PRId64 " tries", event_type_name(event->type),
-                   STR_ARG(row->target), state, row->tries);
+        str_printf(a, "%s to " STR_FMT ": %s after %" PRId64 " %s", event_type_name(event->type),
+                   STR_ARG(row->target), state, row->tries, row->tries == 1 ? "try" : "tries");
+    struct str next = row->state == DELIVERY_PENDING ? clock_rfc3339_ms(a, row->next_ms) : STR_NONE;
+    if (next.n)
+        text = str_printf(a, STR_FMT ", %snext try " STR_FMT, STR_ARG(text),
+                          row->lease_until_ms ? "on its way, else " : "", STR_ARG(next));
 
     detail_begin(&d, a);
     json_kv_str(&d.json, "event_id", number_str(a, event->no));
     json_kv_str(&d.json, "target", row->target);
     json_kv_str(&d.json, "state", str_of(state));
     json_kv_int(&d.json, "tries", row->tries);
+    json_kv_str(&d.json, "next_try", next);
     json_kv_str(&d.json, "last_error", row->last_error);
     add(t, row->update_ms, TIMELINE_DELIVERY, subject, text, &d);
 }

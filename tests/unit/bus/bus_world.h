@@ -14,6 +14,11 @@ struct receiver {
     struct transport transport; /* first */
     struct http_reply next;     /* outcome and status of the next answers */
     int calls;
+    int64_t takes_ms;    /* for each answer */
+    struct world *world; /* whose clock moves by it */
+    const struct sql
+        *while_sending; /* asked of the store while the receiver has it; NULL: nothing */
+    int64_t seen;
     char url[256], id[64], signature[256], timestamp[32], pin[64];
     char body[2048];
 };
@@ -41,6 +46,10 @@ static inline void receiver_exchange(struct transport *t, struct env *env,
     receiver_copy(r->signature, sizeof r->signature,
                   http_header_get(&call->headers, "webhook-signature", NULL));
     receiver_copy(r->body, sizeof r->body, call->body);
+    if (r->while_sending)
+        r->seen = world_ask(r->world, r->while_sending);
+    if (r->takes_ms)
+        env_test_advance(&r->world->test, r->takes_ms);
     *ret = r->next;
 }
 
@@ -119,6 +128,7 @@ static inline struct bus_options bus_world_options(struct world *w, struct recei
                                                    const struct consumer *consumers, size_t n)
 {
     r->transport.exchange = receiver_exchange;
+    r->world = w;
     r->next = (struct http_reply) { .outcome = HTTP_ANSWERED, .status = 204 };
     return (struct bus_options) {
         .env = w->env,

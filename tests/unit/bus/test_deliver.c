@@ -162,7 +162,7 @@ static void private_addresses_are_refused(void **state)
     end(&f);
 }
 
-/* What does not answer at all stops its claim: the rest waits for the lease, untried, and other
+/* What does not answer at all stops its claim: the rest waits five minutes, untried, and other
  * targets have their turn. */
 static void an_unreachable_target_waits_others_do_not(void **state)
 {
@@ -185,6 +185,46 @@ static void an_unreachable_target_waits_others_do_not(void **state)
     env_test_advance(&f.w.test, 5 * 60000);
     assert_int_equal(deliver(f.bus), 5);
     assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_delivery WHERE state = 1"), 6);
+    end(&f);
+}
+
+/* No delivery begins that might outlive its lease; the rest of the claim goes on at once. */
+static void a_slow_target_keeps_its_lease(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, true);
+    subscribe(&f.w, 1, 1, 0, "http://127.0.0.1:9/a");
+    for (int i = 0; i < 5; i++)
+        emit(&f.w, EVENT_ORDER_PAID, 1, i);
+    publish(f.bus);
+    f.r.takes_ms = 7000;
+    assert_int_equal(deliver(f.bus), 2);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_delivery WHERE state = 0 AND tries = 0 "
+                               "AND lease_until = 0"),
+                     3);
+    assert_int_equal(deliver(f.bus), 2);
+    assert_int_equal(deliver(f.bus), 1);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_delivery WHERE state = 1"), 5);
+    assert_int_equal(f.r.calls, 5);
+    end(&f);
+}
+
+/* The process ends with one on the wire: half a minute later it is tried again. */
+static void in_flight_at_a_crash(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, true);
+    subscribe(&f.w, 1, 1, 0, "http://127.0.0.1:9/a");
+    emit(&f.w, EVENT_ORDER_PAID, 1, 1);
+    publish(f.bus);
+    f.r.next.status = 500;
+    SQL(again, "SELECT next_time FROM event_delivery WHERE lease_until = next_time");
+    f.r.while_sending = &again;
+    int64_t began_ms = env_now_ms(f.w.env);
+    assert_int_equal(deliver(f.bus), 1);
+    assert_int_equal(f.r.seen, began_ms + 30000);
     end(&f);
 }
 
@@ -249,6 +289,8 @@ int main(void)
         cmocka_unit_test(a_redirect_is_a_failure),
         cmocka_unit_test(private_addresses_are_refused),
         cmocka_unit_test(an_unreachable_target_waits_others_do_not),
+        cmocka_unit_test(a_slow_target_keeps_its_lease),
+        cmocka_unit_test(in_flight_at_a_crash),
         cmocka_unit_test(switched_off_and_whose),
         cmocka_unit_test(both_secrets_sign_while_rotating),
     };

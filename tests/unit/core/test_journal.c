@@ -2,6 +2,8 @@
  */
 #include "core_world.h"
 
+#include "base/clock.h"
+
 #include "bus/bus.h"
 
 static enum err run_sql(struct tx *tx, void *arg, struct err_info *info)
@@ -264,12 +266,54 @@ static void codes(void **state)
     }
 }
 
+static enum err waiting_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    SQL(waiting,
+        "INSERT INTO event_delivery (event_id, target, state, tries, next_time, lease_until, "
+        "last_error, version, create_time, update_time) SELECT min(id), 'webhook:1', 0, 1, ?, ?, "
+        "'answered 500', 1, 0, 0 FROM outbox");
+    struct query *q = tx_query(tx, &waiting);
+    query_int(q, WORLD_NOW_MS + 5000);
+    query_int(q, *(int64_t *)arg);
+    enum err e = query_run(q, NULL, info);
+    return e == ERR_EXISTS ? ERR_OK : e; /* it has run before */
+}
+
+static void when_a_delivery_is_tried_next(void **state)
+{
+    (void)state;
+    for (int leased = 0; leased < 2; leased++) {
+        struct core w;
+        core_open(&w);
+        struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
+        core_paid(&w, p.no, 8800, "T1");
+        int64_t lease_ms = leased ? WORLD_NOW_MS + 5000 : 0;
+        world_run(&w.world, waiting_rule, &lease_ms);
+        struct timeline_entry *t;
+        struct refusal r = { 0 };
+        size_t n;
+        assert_int_equal(timeline_read(&w.c, &w.act, p.no, &t, &n, &r), CODE_OK);
+        const char *want = str_printf(w.world.arena,
+                                      "payment.success to webhook:1: pending after 1 try, %snext "
+                                      "try " STR_FMT,
+                                      leased ? "on its way, else " : "",
+                                      STR_ARG(clock_rfc3339_ms(w.world.arena, WORLD_NOW_MS + 5000)))
+                               .p;
+        assert_true(told(t, n, TIMELINE_DELIVERY, want));
+        core_check(&w);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_edit_shows),           cmocka_unit_test(a_known_hash),
-        cmocka_unit_test(one_incident_and_its_count), cmocka_unit_test(listing_incidents),
-        cmocka_unit_test(the_story_of_an_order),      cmocka_unit_test(codes),
+        cmocka_unit_test(when_a_delivery_is_tried_next),
+        cmocka_unit_test(every_edit_shows),
+        cmocka_unit_test(a_known_hash),
+        cmocka_unit_test(one_incident_and_its_count),
+        cmocka_unit_test(listing_incidents),
+        cmocka_unit_test(the_story_of_an_order),
+        cmocka_unit_test(codes),
     };
     return RUN_CORE_TESTS(tests);
 }
