@@ -238,7 +238,7 @@ static bool replay_paid(struct replay *r)
 {
     struct trade *t = r->trade;
     int64_t due_ms;
-    if (!t || t->state != TRADE_NOTPAY || !has_int(r, "taken", 0, INT64_MAX, &t->taken_fen) ||
+    if (!t || t->success_ms || !has_int(r, "taken", 0, INT64_MAX, &t->taken_fen) ||
         !has_int(r, "at_ms", 1, INT64_MAX, &t->success_ms) ||
         !has_int(r, "callback_ms", 1, INT64_MAX, &due_ms))
         return false;

@@ -92,6 +92,18 @@ static void every_state_survives(void **state)
     assert_str(member(call("GET", "/v3/refund/domestic/refunds/R1", "").body, "status"), "SUCCESS");
 }
 
+static void paid_after_its_close(void **state)
+{
+    (void)state;
+    prepay("SHUT000001", 300);
+    assert_answer(close_call("SHUT000001"), 204, NULL);
+    fault((struct sandbox_fault_rule) { .fault = FAULT_PAY_CLOSED });
+    pay("SHUT000001");
+    restart();
+    assert_str(trade("SHUT000001").state, "SUCCESS");
+    assert_int_equal(sandbox_balance_fen(sandbox, STR(MCHID)), 300);
+}
+
 static void resends_go_on(void **state)
 {
     (void)state;
@@ -255,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_state_survives, begin_kept, end_kept),
+        cmocka_unit_test_setup_teardown(paid_after_its_close, begin_kept, end_kept),
         cmocka_unit_test_setup_teardown(resends_go_on, begin_kept, end_kept),
         cmocka_unit_test_setup_teardown(a_callback_not_yet_sent_is_sent, begin_kept, end_kept),
         cmocka_unit_test_setup_teardown(ids_are_never_given_again, begin_kept, end_kept),
