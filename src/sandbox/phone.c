@@ -12,12 +12,13 @@
 #define SHOWN_MAX 20
 
 struct words {
-    const char *lang, *title, *empty, *pay, *paid, *refunded, *closed, *expired, *back, *waiting;
+    const char *lang, *title, *empty, *pay, *paid, *refunded, *closed, *expired, *back, *waiting,
+        *unknown;
 };
 
 static const struct words chinese = {
-    "zh-CN",  "付款人的手机（沙箱）", "没有待支付的订单", "付款",  "已支付", "已退款",
-    "已关闭", "已过支付期限",         "全部待支付订单",   "待支付"
+    "zh-CN",  "付款人的手机（沙箱）", "没有待支付的订单", "付款",   "已支付",        "已退款",
+    "已关闭", "已过支付期限",         "全部待支付订单",   "待支付", "没有这个订单号"
 };
 static const struct words english = { "en",
                                       "The payer's phone (sandbox)",
@@ -28,7 +29,8 @@ static const struct words english = { "en",
                                       "Closed",
                                       "Too late to pay",
                                       "All that waits",
-                                      "To be paid" };
+                                      "To be paid",
+                                      "No order has this number" };
 
 static const char style[] =
     ":root{color-scheme:light dark}"
@@ -199,6 +201,11 @@ static void show_one(struct request *r, struct str out_trade_no)
         add_trade(r, &b, w, t, now_ms);
     }
     sandbox_unlock(r->s);
+    if (!t) {
+        buf_printf(&b, "<article><p><strong>%s</strong></p><p class=\"no\">", w->unknown);
+        add_text(&b, str_sub(out_trade_no, 0, 64));
+        buf_add_str(&b, STR("</p></article>"));
+    }
     buf_printf(&b, "<p><a href=\"/phone/\">%s</a></p>", w->back);
     sandbox_answer_set(r->answer, t ? 200 : 404, "text/html; charset=utf-8", buf_str(&b));
 }

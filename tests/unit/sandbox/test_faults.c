@@ -1,6 +1,8 @@
 /* Calls that go wrong on demand: what the caller sees, and whether the work was done. */
 #include "sandbox_testing.h"
 
+#include "sandbox/internal.h"
+
 static struct http_reply prepay_under(struct sandbox_fault_rule rule)
 {
     rule.times = 1;
@@ -162,9 +164,36 @@ static void probability_comes_from_the_seed(void **state)
     assert_in_range(other, 240, 360);
 }
 
+/* Every example of docs/sandbox.md is taken, and no fault is without one. */
+static void the_documented_rules(void **state)
+{
+    (void)state;
+    static char docs[32768];
+    FILE *f = fopen(FENPAY_SOURCE_ROOT "/docs/sandbox.md", "re");
+    assert_non_null(f);
+    size_t n = fread(docs, 1, sizeof docs - 1, f), found = 0;
+    fclose(f);
+    docs[n] = '\0';
+    bool named[SANDBOX_FAULTS] = { false };
+    for (const char *at = docs; (at = strstr(at, "'{\"fault\":")); found++) {
+        const char *end = strchr(++at, '\'');
+        assert_non_null(end);
+        struct str rule = str_dup(arena, (struct str) { at, (size_t)(end - at) });
+        enum sandbox_fault fault;
+        assert_int_equal(plain_call("POST", "/sandbox/v1/faults", rule.p, NULL).status, 204);
+        assert_true(sandbox_fault_of_name(member(rule, "fault"), &fault));
+        named[fault] = true;
+    }
+    for (size_t i = 0; i < SANDBOX_FAULTS; i++)
+        if (!named[i])
+            fail_msg("docs/sandbox.md has no example of %s", sandbox_fault_name(i));
+    assert_int_equal(found, SANDBOX_FAULTS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_documented_rules, begin, end),
         cmocka_unit_test_setup_teardown(no_answer_with_the_work_done, begin, end),
         cmocka_unit_test_setup_teardown(no_answer_with_nothing_done, begin, end),
         cmocka_unit_test_setup_teardown(not_sent_at_all, begin, end),

@@ -152,7 +152,10 @@ static void the_phone(void **state)
     assert_true(has(r, "Paid") && !has(r, "<button>"));
     assert_false(has(plain_call("GET", "/phone", NULL, NULL), "PHONE00001"));
     assert_int_equal(plain_call("POST", "/phone/pay/NONE000001", "", NULL).status, 404);
-    assert_int_equal(plain_call("GET", "/phone/NONE000001", NULL, NULL).status, 404);
+    r = plain_call("GET", "/phone/NONE<00001", NULL, "en");
+    assert_int_equal(r.status, 404);
+    assert_true(has(r, "No order has this number") && has(r, "NONE&lt;00001"));
+    assert_true(has(plain_call("GET", "/phone/NONE000001", NULL, "zh-CN"), "没有这个订单号"));
 }
 
 /* ---- its own threads ---- */
