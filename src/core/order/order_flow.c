@@ -306,6 +306,9 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
             return e;
         if ((e = order_try_cancel(tx, &o, k->act, &k->done, info)))
             return e;
+        if (why == CANCEL_NO && k->due_ms && o.expire_ms &&
+            (e = order_sql_due_insert(tx, o.expire_ms, k->order_id, info)))
+            return e; /* not expired any more: the clock stepped back since the page was read */
         if (!k->done && why != CANCEL_NO) {
             k->again_ms = tx_now_ms(tx) + CLOSE_AGAIN_MS;
             if ((e = order_sql_due_insert(tx, k->again_ms, k->order_id, info)) ||

@@ -254,8 +254,10 @@ static enum err take_open(struct tx *tx, struct due *d, struct payment *p, struc
     bool silent = silence_of(d->silences, p->account);
     if (!silent)
         d->act = DUE_QUERY;
-    if (p->next_query_ms > now) /* an extra wake-up: its rung is still to come */
-        return ERR_OK;
+    /* An extra wake-up: its rung is still to come. Or the clock stepped back since the page was
+     * read, and the rung's own row was taken away just now. */
+    if (p->next_query_ms > now)
+        return payment_sql_due_insert(tx, p->next_query_ms, p->no.id, info);
     if (silent) /* not asked: it stays on its rung */
         return payment_sql_due_insert(tx, now + SILENT_AGAIN_MS, p->no.id, info);
     return payment_sql_schedule(tx, p, payment_next_query(now, p->query_count + 1, p->expire_ms),

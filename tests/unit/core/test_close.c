@@ -369,6 +369,30 @@ static void the_ladder(void **state)
     core_check(&w);
 }
 
+static void clock_steps_back(struct core *w)
+{
+    core_advance(w, -5000);
+}
+
+/* Between reading what is due and doing it: the second one is not due any more, and must come
+ * again.
+ */
+static void the_clock_steps_back(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    core_pay(&w, core_order(&w, "o1", 8800).no);
+    core_pay(&w, core_order(&w, "o2", 8800).no);
+    core_advance(&w, 30000);
+    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE)->meanwhile = clock_steps_back;
+    assert_int_equal(core_due(&w), 2);
+    assert_int_equal(ASK(&w.world, "SELECT count(DISTINCT id) FROM payment_due"), 2);
+    core_advance(&w, 5000);
+    assert_int_equal(core_due(&w), 1);
+    core_check(&w);
+}
+
 static void the_rungs(void **state)
 {
     (void)state;
@@ -559,6 +583,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(asked_too_early),
         cmocka_unit_test(a_channel_that_cannot_close),
         cmocka_unit_test(the_ladder),
+        cmocka_unit_test(the_clock_steps_back),
         cmocka_unit_test(the_rungs),
         cmocka_unit_test(nobody_answers),
         cmocka_unit_test(the_account_is_gone),
