@@ -341,6 +341,10 @@ static enum err move(struct tx *tx, struct payment *p, enum payment_status to, s
         return e;
     if ((e = journal_insert(tx, &row, info)))
         return e;
+    /* A success keeps a due row until its order has it; one that had ended has none any more. */
+    if (to == PAYMENT_SUCCESS && p->late &&
+        (e = payment_sql_due_insert(tx, tx_now_ms(tx), p->no.id, info)))
+        return e;
     if (event_of(to) && (e = emit(tx, p, x->trace_id, info)))
         return e;
     tx_after_commit(tx, WAKE_PAYMENT, p->no.id);

@@ -396,6 +396,37 @@ static void quarantine_blocks_cancel(void **state)
 
 /* ---- expiry ---- */
 
+static void clock_steps_back(struct core *w)
+{
+    core_advance(w, -5000);
+}
+
+/* Between reading which orders have expired and cancelling them: the second one has not any more,
+ * and must come again. */
+static void expiry_while_the_clock_steps_back(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    struct order_new n = order_input("o1", 8800);
+    n.expire_in_ms = 600000;
+    core_pay(&w, core_order_of(&w, &n).no);
+    n.merchant_order_no = STR("o2");
+    struct number no = core_order_of(&w, &n).no;
+
+    size_t done;
+    struct err_info info = { 0 };
+    core_advance(&w, 600000);
+    expect(&w.query, CHANNEL_DONE, CLASS_NONE)->meanwhile = clock_steps_back;
+    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    assert_int_equal(done, 2);
+    assert_int_equal(order_status_of(&w, no), ORDER_WAIT_PAY);
+    core_advance(&w, 5000);
+    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    assert_int_equal(order_status_of(&w, no), ORDER_CANCELLED);
+    core_check(&w);
+}
+
 static void expiry(void **state)
 {
     (void)state;
@@ -574,6 +605,32 @@ static void the_sweep_repairs(void **state)
     core_check(&w);
 }
 
+/* The rows that led the job to a closed attempt are gone; the sweep has to see it all the same. */
+static void the_sweep_repairs_a_late_success(void **state)
+{
+    (void)state;
+    struct core w;
+    core_open(&w);
+    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct payment p;
+    struct refusal r = { 0 };
+    struct err_info info = { 0 };
+    bool closing;
+    size_t repaired;
+    assert_int_equal(payment_close(&w.c, &w.act, pay_no, &p, &closing, &r), CODE_OK);
+    assert_int_equal(p.status, PAYMENT_CLOSED);
+    core_advance(&w, 3600000);
+    core_due(&w);
+    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_due"), 0);
+    core_paid(&w, pay_no, 8800, "T1");
+    assert_true(core_get(&w, pay_no).late);
+    core_advance(&w, 60000);
+    assert_ok(order_settle_sweep(&w.c, 100, &repaired, &info));
+    assert_int_equal(repaired, 1);
+    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
+    core_check(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -594,11 +651,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_callback_comes_while_we_close),
         cmocka_unit_test(quarantine_blocks_cancel),
         cmocka_unit_test(expiry),
+        cmocka_unit_test(expiry_while_the_clock_steps_back),
         cmocka_unit_test(paid_before_it_expired),
         cmocka_unit_test(near_its_end_no_new_attempt),
         cmocka_unit_test(complete_from_every_status),
         cmocka_unit_test(revive_from_every_status),
         cmocka_unit_test(the_sweep_repairs),
+        cmocka_unit_test(the_sweep_repairs_a_late_success),
     };
     return RUN_CORE_TESTS(tests);
 }
