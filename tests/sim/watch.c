@@ -139,11 +139,52 @@ static enum err watch_payments_rule(struct tx *tx, struct sim *s, struct err_inf
     return e;
 }
 
+/* Whatever is not at its end has a row that brings a job back to it. */
+SQL(forgotten_payment,
+    "SELECT id, slot FROM payment_order p WHERE ((status < 2 AND quarantined = 0)"
+    " OR (status = 2 AND settled = 0) OR (status > 2 AND close_requested = 6 AND quarantined = 0))"
+    " AND NOT EXISTS (SELECT 1 FROM payment_due d WHERE d.id = p.id)");
+SQL(forgotten_order, "SELECT id, slot FROM order_info o WHERE order_status IN (0, 1, 3)"
+                     " AND (expire_time > 0 OR cancel_requested > 0)"
+                     " AND NOT EXISTS (SELECT 1 FROM order_due d WHERE d.id = o.id)");
+SQL(forgotten_callback, "SELECT id, slot FROM callback_log c WHERE handle_result = 2"
+                        " AND next_retry_time > 0 AND NOT EXISTS"
+                        " (SELECT 1 FROM callback_due d WHERE d.id = c.id)");
+SQL(forgotten_event, "SELECT id, slot FROM outbox o WHERE NOT EXISTS"
+                     " (SELECT 1 FROM outbox_due d WHERE d.id = o.id)"
+                     " AND NOT EXISTS (SELECT 1 FROM event_feed f WHERE f.event_id = o.id)");
+SQL(forgotten_delivery, "SELECT event_id, 0 FROM event_delivery e WHERE state = 0 AND NOT EXISTS"
+                        " (SELECT 1 FROM delivery_due d WHERE d.event_id = e.event_id"
+                        " AND d.target = e.target)");
+
+static enum err watch_forgotten_rule(struct tx *tx, struct sim *s, struct err_info *info)
+{
+    static const struct {
+        enum number_kind kind;
+        const struct sql *sql;
+    } lists[] = {
+        { NUMBER_PAYMENT, &forgotten_payment },   { NUMBER_ORDER, &forgotten_order },
+        { NUMBER_CALLBACK, &forgotten_callback }, { NUMBER_EVENT, &forgotten_event },
+        { NUMBER_EVENT, &forgotten_delivery },
+    };
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && !e; i++) {
+        struct query *q = tx_query(tx, lists[i].sql);
+        bool row;
+        while (!(e = query_next(q, &row, info)) && row)
+            sim_fail(s, number_make(lists[i].kind, (unsigned)col_int(q, 1), col_int(q, 0)),
+                     "nobody will ever look at it again (%s)", lists[i].sql->name);
+    }
+    return e;
+}
+
 /* Orders first: what the payments were before this batch is known still. */
 static enum err watch_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     enum err e = watch_orders_rule(tx, arg, info);
-    return e ? e : watch_payments_rule(tx, arg, info);
+    if (!e)
+        e = watch_payments_rule(tx, arg, info);
+    return e ? e : watch_forgotten_rule(tx, arg, info);
 }
 
 void sim_watch_batch(struct sim *s)
