@@ -36,7 +36,8 @@ static const struct command commands[] = {
     { "webhook", command_webhook, "ACTION …", "Subscribers of events: list, add, rotate, on, off",
       "  list --caller NAME\n"
       "  add URL --caller NAME [--types LIST]   prints its signing secret, once\n"
-      "  rotate ID --caller NAME                a new secret; the old one signs beside it until the next\n"
+      "  rotate ID --caller NAME                a new secret; the old one signs beside it until "
+      "the next\n"
       "  on ID --caller NAME, off ID --caller NAME" },
     { "config", command_config, "", "Checks the configuration, or describes every setting" },
     { "secret", command_secret, "ACTION …",

@@ -35,8 +35,7 @@ __attribute__((format(printf, 2, 0))) static void library_log(void *arg, const c
     struct str line = { text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1 };
     while (line.n > 0 && line.p[line.n - 1] == '\n')
         line.n--;
-    LOG(s->env->log, LOG_INFO, "http.engine", log_cstr("listener", s->name),
-        log_str("text", line));
+    LOG(s->env->log, LOG_INFO, "http.engine", log_cstr("listener", s->name), log_str("text", line));
 }
 
 /* Paths and queries stay as they were received: router.c and request.c decode them. */

@@ -493,7 +493,7 @@ static struct account *refreshed(struct learnt_keys *ret_learnt)
     struct account *renewed = NULL;
     struct channel_ctx c = ctx();
     struct err_info info = { 0 };
-    size_t refused;
+    size_t refused = 0;
     if (driver()->refresh_keys(stand.account, &c, ret_learnt, &info) ||
         driver()->keys_add(stand.account, ret_learnt, &renewed, &refused, &info))
         fail_msg("%s: %s", info.field, info.text);
@@ -510,7 +510,7 @@ static void keys_rotate(void **state)
         return;
     struct learnt_keys learnt = { .count = 0 };
     struct err_info info = { 0 };
-    size_t refused;
+    size_t refused = 0;
     assert_null(refreshed(&learnt));
     assert_int_equal(learnt.count, 1); /* held already, and worth storing all the same */
     if (sandbox_rotate_certificate(stand.sandbox, STR("1900000109"), stand.arena, &info))

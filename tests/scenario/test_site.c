@@ -157,7 +157,7 @@ static void ask(struct site *s, struct http_server *server, const char *method, 
 static struct str field(struct site *s, const char *name)
 {
     const struct json *j;
-    struct str text;
+    struct str text = STR_NONE;
     if (json_parse(s->arena, s->answer, &j, NULL) || json_get_str(j, name, &text, NULL))
         fail_msg("no %s in %d " STR_FMT, name, s->status, STR_ARG(s->answer));
     return text;

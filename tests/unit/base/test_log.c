@@ -73,9 +73,10 @@ static void test_readable(void **state)
     LOG(f.log, LOG_WARN, "key.near_end", log_cstr("account", "wx-main"), log_int("days", 7),
         log_cstr("why", "not \"renewed\""), log_cstr("empty", ""), log_cstr("trick", "a=b"),
         log_mask("key", STR("0123456789")));
-    assert_string_equal(written(&f), "2026-01-01 10:34:56.123 +08:00 warn  key.near_end account=wx-main "
-                                     "days=7 why=\"not \\\"renewed\\\"\" "
-                                     "empty=\"\" trick=\"a=b\" key=01***89\n");
+    assert_string_equal(written(&f),
+                        "2026-01-01 10:34:56.123 +08:00 warn  key.near_end account=wx-main "
+                        "days=7 why=\"not \\\"renewed\\\"\" "
+                        "empty=\"\" trick=\"a=b\" key=01***89\n");
     end(&f);
 }
 
