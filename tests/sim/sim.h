@@ -7,8 +7,8 @@
  * by the seed what happens next: a task, a batch of the store, a step of the clock, the end of the
  * process. The same seed makes the same run; `trace` is a hash of all decisions and results.
  *
- * sim.c tasks, clock, scheduler · process.c the centre's process, its database, calls into it and
- * the wire to the channel · actors.c who does what · watch.c what must hold */
+ * sim.c tasks, clock, scheduler · process.c the centre's process, its database, calls into it ·
+ * channel.c wire, callbacks, webhook, faults · actors.c who does what · watch.c what must hold */
 #ifndef FENPAY_SIM_H
 #define FENPAY_SIM_H
 
@@ -23,6 +23,9 @@
 #define SIM_START_MS 1780000000000LL
 #define SIM_ACCOUNTS 2
 #define SIM_CALLER   1
+#define SIM_NOTIFY   "http://fenpay.sim/notify"
+
+#define SIM_PAUSE_MAX_MS 300000 /* of loops that find nothing to do */
 
 struct sim;
 struct sim_task;
@@ -40,6 +43,8 @@ struct sim_base {
 void sim_base_open(struct sim_base *b);
 void sim_base_close(struct sim_base *b);
 void sim_remove_db(const char *path);
+/* Trouble of the stage, not of the play. */
+void sim_must(enum err e, const char *what, const struct err_info *info);
 
 /* ---- one run ---- */
 
@@ -178,12 +183,15 @@ enum err sim_read(struct sim *s, store_rule *rule, void *arg);
 typedef void sim_serve(struct sim_process *p, void *arg);
 bool sim_call(struct sim *s, const char *name, sim_serve *serve, void *arg, int64_t patience_ms);
 
-void sim_wire_open(struct sim *s);
-
 struct sim_ack {
     struct list link;
     struct number subject;
 };
+
+/* ---- channel.c ---- */
+
+/* The channel with this seed's faults, and what carries to and from it. */
+void sim_wire_open(struct sim *s);
 
 /* ---- actors.c ---- */
 
