@@ -154,6 +154,8 @@ static enum err run_load(struct bench *b, const struct measure *m, const struct 
     enum err e = ERR_OK;
     if (m->kind == MEASURE_DUPLICATES) /* the first delivery of each is not measured */
         e = load_run(load, &o->load, info);
+    if (!e && m->kind == MEASURE_DUPLICATES) /* nor what its events leave to do */
+        e = drain(b, load->count, o, info);
     bench_usage_of(s->pid, &before);
     o->idle_rss_kb = before.rss_kb;
     int64_t others_us = bench_machine_cpu_us() - bench_own_cpu_us();
