@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 
-#define FRAME_BYTES   (4096 + 24)
+#define FRAME_BYTES   (2048 + 24)
 #define LOG_BYTES_MAX (64 << 20)
 #define LOG_INLINE    1000 /* frames, in inline mode, where nobody waits */
 
-/* All in frames, as parts of the limit; with 64 MB about 5,400, 800 and 400. */
+/* All in frames, as parts of the limit; with 64 MB about 10,800, 1,600 and 800. */
 static int64_t limit_of(const struct store *s)
 {
     return (s->o.wal_bytes_max ? s->o.wal_bytes_max : LOG_BYTES_MAX) / FRAME_BYTES;

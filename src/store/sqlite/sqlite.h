@@ -7,7 +7,10 @@
 
 #include "store/driver.h"
 
-#define SQLITE_PAGE_BYTES 4096
+/* Half of what is usual: a payment touches five pages in five random places, and each goes whole
+ * through the log, its checksum, the disk and the checkpoint. Against 4,096, three times each in
+ * turn, callbacks with their consumers: 26 instead of 46 KB written, +18 % rate, p99 -40 %. */
+#define SQLITE_PAGE_BYTES 2048
 
 /* The name of a VFS that stands on `base` (NULL: the default one), gathers the writes to the log
  * and starts the write-back of checkpointed pages early (vfs.c). Registered on first use and kept

@@ -7,7 +7,7 @@
  * not so (no syncs, or padding behind the sync on a disk without powersafe overwrite) nothing is
  * gathered;
  *   - a checkpoint dirties thousands of pages that its one fsync then writes at once, while commits
- * wait behind it. Their write-back is started every 64 pages. */
+ * wait behind it. Their write-back is started every 128 pages. */
 #include "store/sqlite/sqlite.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 #include "base/killpoint.h"
 
 #define GATHER_BYTES (64 << 10) /* unixWrite masks the size of one write to 17 bits */
-#define RANGE_BYTES  (64 * SQLITE_PAGE_BYTES)
+#define RANGE_BYTES  (128 * SQLITE_PAGE_BYTES)
 
 /* A descriptor of our own for sync_file_range; SQLite does not give its away. Closing any
  * descriptor of a file drops all locks the process has on it, so there is one per file, closed when
