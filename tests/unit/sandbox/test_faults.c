@@ -186,7 +186,8 @@ static void the_documented_rules(void **state)
     }
     for (size_t i = 0; i < SANDBOX_FAULTS; i++)
         if (!named[i])
-            fail_msg("docs/sandbox.md has no example of %s", sandbox_fault_name((enum sandbox_fault)i));
+            fail_msg("docs/sandbox.md has no example of %s",
+                     sandbox_fault_name((enum sandbox_fault)i));
     assert_int_equal(found, SANDBOX_FAULTS);
 }
 
