@@ -45,50 +45,33 @@ enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info)
 {
     struct str pay_text = number_str(tx_arena(tx), s->payment),
                order_text = number_str(tx_arena(tx), s->order);
-    struct query *q = tx_query(tx, &clone_order);
-    query_int(q, s->order.id);
-    query_text(q, str_printf(tx_arena(tx), "m" STR_FMT, STR_ARG(order_text)));
-    query_text(q, order_text);
-    query_int(q, s->model_order.id);
-    enum err e = query_run(q, NULL, info);
+    enum err e =
+        tx_exec(tx, &clone_order,
+                BINDS(bind_int(s->order.id),
+                      bind_text(str_printf(tx_arena(tx), "m" STR_FMT, STR_ARG(order_text))),
+                      bind_text(order_text), bind_int(s->model_order.id)),
+                NULL, info);
     if (e)
         return e;
-    q = tx_query(tx, &clone_payment);
-    query_int(q, s->payment.id);
-    query_int(q, s->order.id);
-    query_text(q, pay_text);
-    query_int(q, s->due_ms);
-    query_int(q, s->model_payment.id);
-    if ((e = query_run(q, NULL, info)))
-        return e;
-    q = tx_query(tx, &add_due);
-    query_int(q, s->due_ms);
-    query_int(q, s->payment.id);
-    return query_run(q, NULL, info);
-}
-
-static enum err count(struct tx *tx, const struct sql *sql, int64_t *ret, struct err_info *info)
-{
-    struct query *q = tx_query(tx, sql);
-    bool row;
-    enum err e = query_next(q, &row, info);
+    e = tx_exec(tx, &clone_payment,
+                BINDS(bind_int(s->payment.id), bind_int(s->order.id), bind_text(pay_text),
+                      bind_int(s->due_ms), bind_int(s->model_payment.id)),
+                NULL, info);
     if (e)
         return e;
-    *ret = row ? col_int(q, 0) : 0;
-    query_end(q);
-    return ERR_OK;
+    return tx_exec(tx, &add_due, BINDS(bind_int(s->due_ms), bind_int(s->payment.id)), NULL, info);
 }
 
 enum err seed_count(struct tx *tx, void *arg, struct err_info *info)
 {
     struct bench_counts *c = arg;
-    enum err e = count(tx, &count_callbacks, &c->callbacks_done, info);
+    enum err e = tx_select_int(tx, &count_callbacks, NO_BINDS, &c->callbacks_done, info);
     if (!e)
-        e = count(tx, &count_orders, &c->paid_orders, info);
-    return e ? e : count(tx, &count_pending, &c->pending, info);
+        e = tx_select_int(tx, &count_orders, NO_BINDS, &c->paid_orders, info);
+    return e ? e : tx_select_int(tx, &count_pending, NO_BINDS, &c->pending, info);
 }
 
 enum err seed_pending(struct tx *tx, void *arg, struct err_info *info)
 {
-    return count(tx, &any_pending, arg, info);
+    return tx_select_int(tx, &any_pending, NO_BINDS, arg, info);
 }

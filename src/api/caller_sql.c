@@ -33,38 +33,18 @@ SQL(nonce_delete, "DELETE FROM caller_nonce WHERE caller = ? AND nonce = ?");
 SQL(audit_insert, "INSERT INTO audit_log (id, who, act, subject, detail, create_time, update_time)"
                   " VALUES (?, ?, ?, ?, ?, ?, ?)");
 
-static void query_now_twice(struct query *q, struct tx *tx)
-{
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-}
-
-/* One row or ERR_NOT_FOUND; the query stays open for reading its columns. */
-static enum err one_row(struct query *q, const char *what, struct err_info *info)
-{
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (!e && !row)
-        e = err_set(info, ERR_NOT_FOUND, "no such %s", what);
-    return e;
-}
-
 enum err caller_sql_insert(struct tx *tx, const struct caller_record *c, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &caller_insert);
-    query_int(q, c->id);
-    query_text(q, c->name);
-    query_int(q, c->permissions);
-    query_int(q, c->rate_class);
-    query_now_twice(q, tx);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &caller_insert,
+                   BINDS(bind_int(c->id), bind_text(c->name), bind_int(c->permissions),
+                         bind_int(c->rate_class), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 static enum err caller_row_read(struct query *q, struct caller_record *ret, struct err_info *info)
 {
-    enum err e = one_row(q, "caller", info);
-    if (e)
-        return e;
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such caller");
     *ret = (struct caller_record) {
         .id = col_int(q, 0),
         .name = col_text(q, 1),
@@ -73,52 +53,37 @@ static enum err caller_row_read(struct query *q, struct caller_record *ret, stru
         .on = col_int(q, 4) == 0,
         .version = col_int(q, 5),
     };
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 enum err caller_sql_by_name(struct tx *tx, struct str name, struct caller_record *ret,
                             struct err_info *info)
 {
-    struct query *q = tx_query(tx, &caller_by_name);
-    query_text(q, name);
-    return caller_row_read(q, ret, info);
+    return caller_row_read(tx_select(tx, &caller_by_name, BINDS(bind_text(name))), ret, info);
 }
 
 enum err caller_sql_by_id(struct tx *tx, int64_t id, struct caller_record *ret,
                           struct err_info *info)
 {
-    struct query *q = tx_query(tx, &caller_by_id);
-    query_int(q, id);
-    return caller_row_read(q, ret, info);
+    return caller_row_read(tx_select(tx, &caller_by_id, BINDS(bind_int(id))), ret, info);
 }
 
 enum err caller_sql_touch(struct tx *tx, const struct caller_record *c, bool on,
                           struct err_info *info)
 {
-    int64_t changed;
-    struct query *q = tx_query(tx, &caller_touch);
-    query_int(q, on ? 0 : 1);
-    query_int(q, c->version + 1);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, c->id);
-    query_int(q, c->version);
-    enum err e = query_run(q, &changed, info);
-    if (!e && changed == 0)
-        e = err_set(info, ERR_RETRY, "the caller was changed by somebody else");
-    return e;
+    return tx_exec_one(tx, &caller_touch,
+                       BINDS(bind_int(on ? 0 : 1), bind_int(c->version + 1),
+                             bind_int(tx_now_ms(tx)), bind_int(c->id), bind_int(c->version)),
+                       "the caller was changed by somebody else", info);
 }
 
 enum err caller_sql_list(struct tx *tx, struct caller_row *ret, size_t max, size_t *ret_n,
                          struct err_info *info)
 {
-    bool row;
+    struct query *q = tx_select(tx, &caller_select_all, BINDS(bind_int((int64_t)max)));
     size_t n = 0;
-    enum err e;
-    struct query *q = tx_query(tx, &caller_select_all);
 
-    query_int(q, (int64_t)max);
-    while (!(e = query_next(q, &row, info)) && row) {
+    while (n < max && query_row(q))
         ret[n++] = (struct caller_row) {
             .id = col_int(q, 0),
             .name = col_text(q, 1),
@@ -126,33 +91,25 @@ enum err caller_sql_list(struct tx *tx, struct caller_row *ret, size_t max, size
             .on = col_int(q, 3) == 0,
             .keys = (size_t)col_int(q, 4),
         };
-    }
-    if (!e)
-        *ret_n = n;
-    return e;
+    return query_end_n(q, n, ret_n, info);
 }
 
 enum err key_sql_insert(struct tx *tx, const struct key_record *k, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &key_insert);
-    query_int(q, k->id);
-    query_int(q, k->caller);
-    query_int(q, k->kind);
-    query_text(q, k->key_id);
-    query_blob(q, k->hash);
-    query_text(q, k->secret);
-    query_now_twice(q, tx);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &key_insert,
+                   BINDS(bind_int(k->id), bind_int(k->caller), bind_int(k->kind),
+                         bind_text(k->key_id), bind_blob(k->hash), bind_text(k->secret),
+                         bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 enum err key_sql_find(struct tx *tx, struct str key_id, struct key_record *ret,
                       struct err_info *info)
 {
-    struct query *q = tx_query(tx, &key_find);
-    query_text(q, key_id);
-    enum err e = one_row(q, "key", info);
-    if (e)
-        return e;
+    struct query *q = tx_select(tx, &key_find, BINDS(bind_text(key_id)));
+
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such key");
     *ret = (struct key_record) {
         .id = col_int(q, 0),
         .caller = col_int(q, 1),
@@ -162,78 +119,54 @@ enum err key_sql_find(struct tx *tx, struct str key_id, struct key_record *ret,
         .secret = col_text(q, 5),
         .on = col_int(q, 6) == 0,
     };
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 enum err key_sql_list(struct tx *tx, int64_t caller, struct caller_key_row *ret, size_t max,
                       size_t *ret_n, struct err_info *info)
 {
-    bool row;
+    struct query *q = tx_select(tx, &key_list, BINDS(bind_int(caller), bind_int((int64_t)max)));
     size_t n = 0;
-    enum err e;
-    struct query *q = tx_query(tx, &key_list);
 
-    query_int(q, caller);
-    query_int(q, (int64_t)max);
-    while (!(e = query_next(q, &row, info)) && row) {
+    while (n < max && query_row(q))
         ret[n++] = (struct caller_key_row) {
             .key_id = col_text(q, 0),
             .hmac = col_int(q, 1) == KEY_HMAC,
             .on = col_int(q, 2) == 0,
             .create_ms = col_int(q, 3),
         };
-    }
-    if (!e)
-        *ret_n = n;
-    return e;
+    return query_end_n(q, n, ret_n, info);
 }
 
 enum err key_sql_revoke(struct tx *tx, struct str key_id, int64_t *ret_changed,
                         struct err_info *info)
 {
-    struct query *q = tx_query(tx, &key_revoke);
-    query_int(q, tx_now_ms(tx));
-    query_text(q, key_id);
-    return query_run(q, ret_changed, info);
+    return tx_exec(tx, &key_revoke, BINDS(bind_int(tx_now_ms(tx)), bind_text(key_id)), ret_changed,
+                   info);
 }
 
 enum err key_sql_count(struct tx *tx, int64_t caller, enum key_kind kind, int64_t *ret,
                        struct err_info *info)
 {
-    struct query *q = tx_query(tx, &key_count);
-    query_int(q, caller);
-    query_int(q, kind);
-    enum err e = one_row(q, "count", info);
-    if (e)
-        return e;
-    *ret = col_int(q, 0);
-    query_end(q);
-    return ERR_OK;
+    return tx_select_int(tx, &key_count, BINDS(bind_int(caller), bind_int(kind)), ret, info);
 }
 
 enum err nonce_sql_insert(struct tx *tx, int64_t caller, struct str nonce, int64_t until_ms,
                           struct err_info *info)
 {
-    struct query *q = tx_query(tx, &nonce_insert);
-    query_int(q, caller);
-    query_text(q, nonce);
-    query_int(q, until_ms);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &nonce_insert, BINDS(bind_int(caller), bind_text(nonce), bind_int(until_ms)),
+                   NULL, info);
 }
 
 enum err nonce_sql_until(struct tx *tx, int64_t caller, struct str nonce, int64_t *ret_until_ms,
                          struct err_info *info)
 {
-    struct query *q = tx_query(tx, &nonce_until);
-    query_int(q, caller);
-    query_text(q, nonce);
-    enum err e = one_row(q, "nonce", info);
-    if (e)
-        return e;
+    struct query *q = tx_select(tx, &nonce_until, BINDS(bind_int(caller), bind_text(nonce)));
+
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such nonce");
     *ret_until_ms = col_int(q, 0);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 enum err nonce_sql_clear(struct tx *tx, size_t max, struct err_info *info)
@@ -242,35 +175,26 @@ enum err nonce_sql_clear(struct tx *tx, size_t max, struct err_info *info)
         int64_t caller;
         struct str nonce;
     } over[8];
-    size_t n = 0;
-    bool row;
-    enum err e;
-    struct query *q = tx_query(tx, &nonce_over);
+    size_t room = max < 8 ? max : 8, n = 0;
+    struct query *q =
+        tx_select(tx, &nonce_over, BINDS(bind_int(tx_now_ms(tx)), bind_int((int64_t)room)));
 
-    query_int(q, tx_now_ms(tx));
-    query_int(q, (int64_t)(max < 8 ? max : 8));
-    while (!(e = query_next(q, &row, info)) && row) {
+    for (; n < room && query_row(q); n++) {
         over[n].caller = col_int(q, 0);
-        over[n++].nonce = col_text(q, 1);
+        over[n].nonce = col_text(q, 1);
     }
-    for (size_t i = 0; i < n && !e; i++) {
-        q = tx_query(tx, &nonce_delete);
-        query_int(q, over[i].caller);
-        query_text(q, over[i].nonce);
-        e = query_run(q, NULL, info);
-    }
+    enum err e = query_end(q, info);
+    for (size_t i = 0; i < n && !e; i++)
+        e = tx_exec(tx, &nonce_delete, BINDS(bind_int(over[i].caller), bind_text(over[i].nonce)),
+                    NULL, info);
     return e;
 }
 
 enum err audit_sql_insert(struct tx *tx, int64_t id, struct str who, struct str act,
                           struct str subject, struct str detail, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &audit_insert);
-    query_int(q, id);
-    query_text(q, who);
-    query_text(q, act);
-    query_text(q, subject);
-    query_text(q, detail);
-    query_now_twice(q, tx);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &audit_insert,
+                   BINDS(bind_int(id), bind_text(who), bind_text(act), bind_text(subject),
+                         bind_text(detail), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }

@@ -14,19 +14,12 @@ SQL(outbox_insert, "INSERT INTO outbox (id, slot, type, subject_kind, subject_id
 
 enum err outbox_sql_insert(struct tx *tx, const struct event *e, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &outbox_insert);
-    query_int(q, e->no.id);
-    query_int(q, e->subject.slot);
-    query_int(q, e->type);
-    query_int(q, e->subject.kind);
-    query_int(q, e->subject.id);
-    query_int(q, e->caller);
-    query_int(q, e->sequence);
-    query_blob(q, e->data.n ? e->data : STR("{}"));
-    query_text(q, e->trace_id);
-    query_int(q, e->time_ms);
-    query_int(q, e->time_ms);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &outbox_insert,
+                   BINDS(bind_int(e->no.id), bind_int(e->subject.slot), bind_int(e->type),
+                         bind_int(e->subject.kind), bind_int(e->subject.id), bind_int(e->caller),
+                         bind_int(e->sequence), bind_blob(e->data.n ? e->data : STR("{}")),
+                         bind_text(e->trace_id), bind_int(e->time_ms), bind_int(e->time_ms)),
+                   NULL, info);
 }
 
 /* The event in columns `from` and on: id, slot, type, subject_kind, subject_id, caller, sequence,
@@ -57,23 +50,11 @@ static enum err events_from(struct query *q, struct event *ret, size_t max, size
                             struct err_info *info)
 {
     size_t n = 0;
-    bool row;
 
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
+    while (n < max && query_row(q))
         if (event_type_known(col_int(q, 2)))
             ret[n++] = event_from(q, 0);
-        if (n == max) {
-            query_end(q);
-            break;
-        }
-    }
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(outbox_pending, "SELECT d.due, " EVENT_COLUMNS " FROM outbox_due d JOIN outbox o ON o.id = d.id"
@@ -82,42 +63,28 @@ SQL(outbox_pending, "SELECT d.due, " EVENT_COLUMNS " FROM outbox_due d JOIN outb
 enum err outbox_sql_pending(struct tx *tx, size_t max, struct pending *ret, size_t *ret_n,
                             struct err_info *info)
 {
-    struct query *q = tx_query(tx, &outbox_pending);
     size_t n = 0;
-    bool row;
 
-    query_int(q, tx_now_ms(tx));
-    query_int(q, (int64_t)max);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == max)
-            break;
-        struct pending *p = &ret[n++];
-        p->due = col_int(q, 0);
-        p->type = col_int(q, 3);
-        p->readable = event_type_known(p->type);
-        p->event = event_from(q, 1);
-    }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    struct query *q =
+        tx_select(tx, &outbox_pending, BINDS(bind_int(tx_now_ms(tx)), bind_int((int64_t)max)));
+    while (n < max && query_row(q))
+        ret[n++] = (struct pending) {
+            .due = col_int(q, 0),
+            .type = col_int(q, 3),
+            .readable = event_type_known(col_int(q, 3)),
+            .event = event_from(q, 1),
+        };
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(outbox_read, "SELECT " EVENT_COLUMNS " FROM outbox o WHERE o.id = ?");
 
 enum err outbox_sql_read(struct tx *tx, int64_t id, struct event *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &outbox_read);
     size_t n;
+    enum err e = events_from(tx_select(tx, &outbox_read, BINDS(bind_int(id))), ret, 1, &n, info);
 
-    query_int(q, id);
-    enum err e = events_from(q, ret, 1, &n, info);
-    if (e)
-        return e;
-    return n ? ERR_OK : err_set(info, ERR_NOT_FOUND, "no such event");
+    return e || n ? e : err_set(info, ERR_NOT_FOUND, "no such event");
 }
 
 SQL(outbox_of,
@@ -127,11 +94,10 @@ SQL(outbox_of,
 enum err outbox_sql_of(struct tx *tx, int64_t subject_id, int64_t first_id, int64_t last_id,
                        struct event *ret, size_t max, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &outbox_of);
-    query_int(q, first_id);
-    query_int(q, last_id);
-    query_int(q, subject_id);
-    query_int(q, (int64_t)max);
+    struct query *q = tx_select(
+        tx, &outbox_of,
+        BINDS(bind_int(first_id), bind_int(last_id), bind_int(subject_id), bind_int((int64_t)max)));
+
     return events_from(q, ret, max, ret_n, info);
 }
 
@@ -139,46 +105,20 @@ SQL(outbox_park, "UPDATE outbox SET parked = ?, update_time = ? WHERE id = ?");
 
 enum err outbox_sql_park(struct tx *tx, int64_t id, struct str reason, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &outbox_park);
-    query_text(q, reason);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &outbox_park,
+                   BINDS(bind_text(reason), bind_int(tx_now_ms(tx)), bind_int(id)), NULL, info);
 }
 
-SQL(outbox_due_insert, "INSERT INTO outbox_due (due, id) VALUES (?, ?)");
+DUE_TABLE(outbox_due);
 
-enum err outbox_due_sql_insert(struct tx *tx, int64_t due, int64_t id, struct err_info *info)
+/* Two numbers of one row that is always there. */
+static enum err read_two(struct query *q, int64_t *ret_a, int64_t *ret_b, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &outbox_due_insert);
-    query_int(q, due);
-    query_int(q, id);
-    return query_run(q, NULL, info);
-}
-
-SQL(outbox_due_delete, "DELETE FROM outbox_due WHERE due = ? AND id = ?");
-
-enum err outbox_due_sql_delete(struct tx *tx, int64_t due, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &outbox_due_delete);
-    query_int(q, due);
-    query_int(q, id);
-    return query_run(q, NULL, info);
-}
-
-/* One row of integers, zero where there is none. */
-static enum err read_ints(struct query *q, int64_t *ret_a, int64_t *ret_b, struct err_info *info)
-{
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    *ret_a = row ? col_int(q, 0) : 0;
-    if (ret_b)
-        *ret_b = row ? col_int(q, 1) : 0;
-    if (row)
-        query_end(q);
-    return ERR_OK;
+    if (query_row(q)) {
+        *ret_a = col_int(q, 0);
+        *ret_b = col_int(q, 1);
+    }
+    return query_end(q, info);
 }
 
 /* A backlog above this is shown as this: the figure must not cost what it warns of. */
@@ -191,7 +131,7 @@ SQL(outbox_due_stats,
 enum err outbox_due_sql_stats(struct tx *tx, int64_t *ret_count, int64_t *ret_oldest,
                               struct err_info *info)
 {
-    return read_ints(tx_query(tx, &outbox_due_stats), ret_count, ret_oldest, info);
+    return read_two(tx_select(tx, &outbox_due_stats, NO_BINDS), ret_count, ret_oldest, info);
 }
 
 /* ---- the feed ---- */
@@ -200,7 +140,7 @@ SQL(feed_last, "SELECT seq FROM event_feed ORDER BY seq DESC LIMIT 1");
 
 enum err feed_sql_last(struct tx *tx, int64_t *ret_seq, struct err_info *info)
 {
-    return read_ints(tx_query(tx, &feed_last), ret_seq, NULL, info);
+    return tx_select_int(tx, &feed_last, NO_BINDS, ret_seq, info);
 }
 
 SQL(feed_insert, "INSERT INTO event_feed (seq, caller, event_id, create_time, update_time) VALUES "
@@ -208,13 +148,10 @@ SQL(feed_insert, "INSERT INTO event_feed (seq, caller, event_id, create_time, up
 
 enum err feed_sql_insert(struct tx *tx, int64_t seq, const struct event *e, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &feed_insert);
-    query_int(q, seq);
-    query_int(q, e->caller);
-    query_int(q, e->no.id);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &feed_insert,
+                   BINDS(bind_int(seq), bind_int(e->caller), bind_int(e->no.id),
+                         bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 SQL(feed_all, "SELECT " EVENT_COLUMNS ", f.seq FROM event_feed f JOIN outbox o ON o.id = f.event_id"
@@ -226,27 +163,16 @@ SQL(feed_caller,
 enum err feed_sql_read(struct tx *tx, int64_t caller, int64_t after, size_t limit,
                        struct event *ret, int64_t *ret_seqs, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, caller ? &feed_caller : &feed_all);
+    struct binds binds = BINDS(bind_int(caller), bind_int(after), bind_int((int64_t)limit));
+    struct query *q = caller ? tx_select(tx, &feed_caller, binds)
+                             : tx_select(tx, &feed_all, binds_skip(binds, 1));
     size_t n = 0;
-    bool row;
 
-    if (caller)
-        query_int(q, caller);
-    query_int(q, after);
-    query_int(q, (int64_t)limit);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == limit)
-            break;
+    for (; n < limit && query_row(q); n++) {
         ret[n] = event_from(q, 0);
-        ret_seqs[n++] = col_int(q, 10);
+        ret_seqs[n] = col_int(q, 10);
     }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 /* ---- consumers ---- */
@@ -257,12 +183,10 @@ SQL(consumed_insert, "INSERT INTO consumed_event (consumer, event_id, create_tim
 enum err consumed_sql_insert(struct tx *tx, const char *consumer, int64_t event_id,
                              struct err_info *info)
 {
-    struct query *q = tx_query(tx, &consumed_insert);
-    query_text(q, str_of(consumer));
-    query_int(q, event_id);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &consumed_insert,
+                   BINDS(bind_text(str_of(consumer)), bind_int(event_id), bind_int(tx_now_ms(tx)),
+                         bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 /* ---- deliveries ---- */
@@ -273,17 +197,12 @@ SQL(delivery_insert, "INSERT INTO event_delivery (event_id, target, state, tries
 
 enum err delivery_sql_insert(struct tx *tx, const struct delivery *d, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_insert);
-    query_int(q, d->event_id);
-    query_text(q, d->target);
-    query_int(q, d->state);
-    query_int(q, d->tries);
-    query_int(q, d->next_ms);
-    query_int(q, d->lease_until_ms);
-    query_text(q, d->last_error);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &delivery_insert,
+                   BINDS(bind_int(d->event_id), bind_text(d->target), bind_int(d->state),
+                         bind_int(d->tries), bind_int(d->next_ms), bind_int(d->lease_until_ms),
+                         bind_text(d->last_error), bind_int(tx_now_ms(tx)),
+                         bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 #define DELIVERY_COLUMNS                                                                           \
@@ -312,19 +231,11 @@ SQL(delivery_load,
 enum err delivery_sql_load(struct tx *tx, int64_t event_id, struct str target, struct delivery *ret,
                            struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_load);
-    bool row;
-
-    query_int(q, event_id);
-    query_text(q, target);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return ERR_NOT_FOUND;
+    struct query *q = tx_select(tx, &delivery_load, BINDS(bind_int(event_id), bind_text(target)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such delivery");
     *ret = delivery_from(q);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 SQL(delivery_of,
@@ -333,24 +244,13 @@ SQL(delivery_of,
 enum err delivery_sql_of(struct tx *tx, int64_t event_id, struct delivery *ret, size_t max,
                          size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_of);
     size_t n = 0;
-    bool row;
 
-    query_int(q, event_id);
-    query_int(q, (int64_t)max);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == max)
-            break;
+    struct query *q =
+        tx_select(tx, &delivery_of, BINDS(bind_int(event_id), bind_int((int64_t)max)));
+    while (n < max && query_row(q))
         ret[n++] = delivery_from(q);
-    }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(delivery_update,
@@ -361,19 +261,14 @@ SQL(delivery_update,
 enum err delivery_sql_update(struct tx *tx, struct delivery *d, bool *ret_changed,
                              struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_update);
     int64_t changed;
 
-    query_int(q, d->state);
-    query_int(q, d->tries);
-    query_int(q, d->next_ms);
-    query_int(q, d->lease_until_ms);
-    query_text(q, d->last_error);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, d->event_id);
-    query_text(q, d->target);
-    query_int(q, d->version);
-    enum err e = query_run(q, &changed, info);
+    enum err e = tx_exec(tx, &delivery_update,
+                         BINDS(bind_int(d->state), bind_int(d->tries), bind_int(d->next_ms),
+                               bind_int(d->lease_until_ms), bind_text(d->last_error),
+                               bind_int(tx_now_ms(tx)), bind_int(d->event_id), bind_text(d->target),
+                               bind_int(d->version)),
+                         &changed, info);
     if (e)
         return e;
     *ret_changed = changed == 1;
@@ -387,11 +282,8 @@ SQL(delivery_due_insert, "INSERT INTO delivery_due (target, due, event_id) VALUE
 enum err delivery_due_sql_insert(struct tx *tx, struct str target, int64_t due, int64_t event_id,
                                  struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_due_insert);
-    query_text(q, target);
-    query_int(q, due);
-    query_int(q, event_id);
-    enum err e = query_run(q, NULL, info);
+    enum err e = tx_exec(tx, &delivery_due_insert,
+                         BINDS(bind_text(target), bind_int(due), bind_int(event_id)), NULL, info);
     return e == ERR_EXISTS ? ERR_OK : e;
 }
 
@@ -400,11 +292,8 @@ SQL(delivery_due_delete, "DELETE FROM delivery_due WHERE target = ? AND due = ? 
 enum err delivery_due_sql_delete(struct tx *tx, struct str target, int64_t due, int64_t event_id,
                                  struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_due_delete);
-    query_text(q, target);
-    query_int(q, due);
-    query_int(q, event_id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &delivery_due_delete,
+                   BINDS(bind_text(target), bind_int(due), bind_int(event_id)), NULL, info);
 }
 
 SQL(delivery_due_target,
@@ -413,18 +302,12 @@ SQL(delivery_due_target,
 enum err delivery_due_sql_target(struct tx *tx, struct str after, struct str *ret,
                                  struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_due_target);
-    bool row;
-
-    query_text(q, after.p ? after : STR(""));
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return ERR_NOT_FOUND;
+    struct query *q =
+        tx_select(tx, &delivery_due_target, BINDS(bind_text(after.p ? after : STR(""))));
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no further target");
     *ret = col_text(q, 0);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 SQL(delivery_due_of, "SELECT due, event_id FROM delivery_due WHERE target = ? AND due <= ? ORDER "
@@ -433,25 +316,13 @@ SQL(delivery_due_of, "SELECT due, event_id FROM delivery_due WHERE target = ? AN
 enum err delivery_due_sql_of(struct tx *tx, struct str target, int64_t until, size_t max,
                              struct delivery_due *ret, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_due_of);
     size_t n = 0;
-    bool row;
 
-    query_text(q, target);
-    query_int(q, until);
-    query_int(q, (int64_t)max);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == max)
-            break;
+    struct query *q = tx_select(tx, &delivery_due_of,
+                                BINDS(bind_text(target), bind_int(until), bind_int((int64_t)max)));
+    while (n < max && query_row(q))
         ret[n++] = (struct delivery_due) { .due = col_int(q, 0), .event_id = col_int(q, 1) };
-    }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(delivery_due_stats, "SELECT count(*), sum(due = 9223372036854775807) FROM (SELECT due FROM "
@@ -461,7 +332,7 @@ enum err delivery_due_sql_stats(struct tx *tx, int64_t *ret_pending, int64_t *re
                                 struct err_info *info)
 {
     int64_t all = 0, dead = 0;
-    enum err e = read_ints(tx_query(tx, &delivery_due_stats), &all, &dead, info);
+    enum err e = read_two(tx_select(tx, &delivery_due_stats, NO_BINDS), &all, &dead, info);
     if (e)
         return e;
     *ret_pending = all - dead;
@@ -475,9 +346,7 @@ SQL(delivery_due_dead,
 enum err delivery_due_sql_dead(struct tx *tx, struct str target, int64_t *ret,
                                struct err_info *info)
 {
-    struct query *q = tx_query(tx, &delivery_due_dead);
-    query_text(q, target);
-    return read_ints(q, ret, NULL, info);
+    return tx_select_int(tx, &delivery_due_dead, BINDS(bind_text(target)), ret, info);
 }
 
 /* ---- subscribers ---- */
@@ -489,23 +358,18 @@ SQL(webhook_add, "INSERT INTO webhook (id, caller, url, secret, secret_old, type
 enum err webhook_sql_insert(struct tx *tx, const struct webhook *w, struct str secret_enc,
                             struct err_info *info)
 {
-    struct query *q = tx_query(tx, &webhook_add);
-    query_int(q, w->id);
-    query_int(q, w->caller);
-    query_text(q, w->url);
-    query_text(q, secret_enc);
-    query_int(q, w->types);
-    query_int(q, w->on ? 0 : 1);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &webhook_add,
+                   BINDS(bind_int(w->id), bind_int(w->caller), bind_text(w->url),
+                         bind_text(secret_enc), bind_int(w->types), bind_int(w->on ? 0 : 1),
+                         bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 SQL(webhook_count, "SELECT count(*) FROM webhook");
 
 enum err webhook_sql_count(struct tx *tx, int64_t *ret, struct err_info *info)
 {
-    return read_ints(tx_query(tx, &webhook_count), ret, NULL, info);
+    return tx_select_int(tx, &webhook_count, NO_BINDS, ret, info);
 }
 
 #define WEBHOOK_COLUMNS "id, caller, url, types, state"
@@ -525,40 +389,23 @@ SQL(webhook_load, "SELECT " WEBHOOK_COLUMNS ", secret, secret_old FROM webhook W
 
 enum err webhook_sql_load(struct tx *tx, int64_t id, struct webhook_row *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &webhook_load);
-    bool row;
-
-    query_int(q, id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no such webhook");
+    struct query *q = tx_select(tx, &webhook_load, BINDS(bind_int(id)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such webhook");
     *ret = (struct webhook_row) { .webhook = webhook_from(q),
                                   .secret = col_text(q, 5),
                                   .secret_old = col_text(q, 6) };
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 static enum err webhooks_from(struct query *q, size_t max, struct webhook *ret, size_t *ret_n,
                               struct err_info *info)
 {
     size_t n = 0;
-    bool row;
 
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == max)
-            break;
+    while (n < max && query_row(q))
         ret[n++] = webhook_from(q);
-    }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(webhook_list_all, "SELECT " WEBHOOK_COLUMNS " FROM webhook ORDER BY id LIMIT ?");
@@ -568,10 +415,10 @@ SQL(webhook_list_caller,
 enum err webhook_sql_list(struct tx *tx, int64_t caller, size_t max, struct webhook *ret,
                           size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, caller ? &webhook_list_caller : &webhook_list_all);
-    if (caller)
-        query_int(q, caller);
-    query_int(q, (int64_t)max);
+    struct binds binds = BINDS(bind_int(caller), bind_int((int64_t)max));
+    struct query *q = caller ? tx_select(tx, &webhook_list_caller, binds)
+                             : tx_select(tx, &webhook_list_all, binds_skip(binds, 1));
+
     return webhooks_from(q, max, ret, ret_n, info);
 }
 
@@ -579,18 +426,16 @@ SQL(webhook_list_on, "SELECT " WEBHOOK_COLUMNS " FROM webhook WHERE state = 0 OR
 
 enum err webhook_sql_on(struct tx *tx, struct webhook *ret, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &webhook_list_on);
-    query_int(q, WEBHOOKS_MAX);
-    return webhooks_from(q, WEBHOOKS_MAX, ret, ret_n, info);
+    return webhooks_from(tx_select(tx, &webhook_list_on, BINDS(bind_int(WEBHOOKS_MAX))),
+                         WEBHOOKS_MAX, ret, ret_n, info);
 }
 
-static enum err run_one(struct query *q, struct err_info *info)
+static enum err change_webhook(struct tx *tx, const struct sql *sql, struct binds binds,
+                               struct err_info *info)
 {
     int64_t changed;
-    enum err e = query_run(q, &changed, info);
-    if (e)
-        return e;
-    return changed ? ERR_OK : err_set(info, ERR_NOT_FOUND, "no such webhook");
+    enum err e = tx_exec(tx, sql, binds, &changed, info);
+    return e || changed ? e : err_set(info, ERR_NOT_FOUND, "no such webhook");
 }
 
 SQL(webhook_switch, "UPDATE webhook SET state = ?, version = version + 1, update_time = ? WHERE id "
@@ -598,13 +443,10 @@ SQL(webhook_switch, "UPDATE webhook SET state = ?, version = version + 1, update
 
 enum err webhook_sql_set(struct tx *tx, int64_t caller, int64_t id, bool on, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &webhook_switch);
-    query_int(q, on ? 0 : 1);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    query_int(q, caller);
-    query_int(q, caller);
-    return run_one(q, info);
+    return change_webhook(tx, &webhook_switch,
+                          BINDS(bind_int(on ? 0 : 1), bind_int(tx_now_ms(tx)), bind_int(id),
+                                bind_int(caller), bind_int(caller)),
+                          info);
 }
 
 /* The old one goes on signing beside the new until the next rotation. It is read first: MySQL would
@@ -624,10 +466,8 @@ enum err webhook_sql_rotate(struct tx *tx, int64_t caller, int64_t id, struct st
     if (str_eq(row.secret, secret_enc))
         return ERR_OK; /* the same rule again */
 
-    struct query *q = tx_query(tx, &webhook_resecret);
-    query_text(q, row.secret);
-    query_text(q, secret_enc);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    return run_one(q, info);
+    return change_webhook(
+        tx, &webhook_resecret,
+        BINDS(bind_text(row.secret), bind_text(secret_enc), bind_int(tx_now_ms(tx)), bind_int(id)),
+        info);
 }

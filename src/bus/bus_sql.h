@@ -5,6 +5,7 @@
 #define FENPAY_BUS_SQL_H
 
 #include "bus/bus.h"
+#include "store/due.h"
 
 #define EVENT_DATA_MAX 65536
 
@@ -24,8 +25,7 @@ enum err outbox_sql_read(struct tx *tx, int64_t id, struct event *ret, struct er
 enum err outbox_sql_of(struct tx *tx, int64_t subject_id, int64_t first_id, int64_t last_id,
                        struct event *ret, size_t max, size_t *ret_n, struct err_info *info);
 enum err outbox_sql_park(struct tx *tx, int64_t id, struct str reason, struct err_info *info);
-enum err outbox_due_sql_insert(struct tx *tx, int64_t due, int64_t id, struct err_info *info);
-enum err outbox_due_sql_delete(struct tx *tx, int64_t due, int64_t id, struct err_info *info);
+extern const struct due_table outbox_due;
 enum err outbox_due_sql_stats(struct tx *tx, int64_t *ret_count, int64_t *ret_oldest,
                               struct err_info *info);
 

@@ -65,7 +65,7 @@ enum err outbox_emit(struct tx *tx, struct event *event, struct err_info *info)
     event->time_ms = tx_now_ms(tx);
     enum err e = outbox_sql_insert(tx, event, info);
     if (!e)
-        e = outbox_due_sql_insert(tx, event->time_ms, id, info);
+        e = due_insert(tx, &outbox_due, event->time_ms, id, info);
     if (!e)
         tx_after_commit(tx, WAKE_BUS, id);
     return e;

@@ -42,12 +42,9 @@ struct store_driver {
     enum err (*savepoint_keep)(struct conn *c, struct err_info *info);
 
     struct stmt *(*prepare)(struct conn *c, const struct sql *sql,
-                            struct err_info *info);     /* kept by the connection */
-    int (*params)(struct stmt *s);                      /* how many '?' it has */
-    void (*bind_int)(struct stmt *s, int i, int64_t v); /* i from 0, as for columns */
-    void (*bind_text)(struct stmt *s, int i, struct str v);
-    void (*bind_blob)(struct stmt *s, int i, struct str v);
-    void (*bind_null)(struct stmt *s, int i);
+                            struct err_info *info);            /* kept by the connection */
+    int (*params)(struct stmt *s);                             /* how many '?' it has */
+    void (*bind)(struct stmt *s, int i, const struct bind *b); /* i from 0, as for columns */
     enum err (*step)(struct stmt *s, bool *ret_row, struct err_info *info);
     int64_t (*changed)(struct conn *c);
     void (*reset)(struct stmt *s);

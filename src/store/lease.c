@@ -23,14 +23,11 @@ SQL(sql_nodes,
 static enum err create(struct tx *tx, struct lease *l, struct err_info *info)
 {
     int64_t now = tx_now_ms(tx);
-    struct query *q = tx_query(tx, &sql_create);
-    query_text(q, l->name);
-    query_text(q, l->owner);
-    query_int(q, l->until_ms);
-    query_int(q, now);
-    query_int(q, now);
+    enum err e = tx_exec(tx, &sql_create,
+                         BINDS(bind_text(l->name), bind_text(l->owner), bind_int(l->until_ms),
+                               bind_int(now), bind_int(now)),
+                         NULL, info);
     l->fence = 1;
-    enum err e = query_run(q, NULL, info);
     return e == ERR_EXISTS
                ? err_set(info, ERR_RETRY, "lease " STR_FMT " was just taken", STR_ARG(l->name))
                : e;
@@ -40,14 +37,11 @@ static enum err create(struct tx *tx, struct lease *l, struct err_info *info)
 static enum err set_until(struct tx *tx, const struct lease *l, int64_t until_ms,
                           struct err_info *info)
 {
-    int64_t changed = 0;
-    struct query *q = tx_query(tx, &sql_extend);
-    query_int(q, until_ms);
-    query_int(q, tx_now_ms(tx));
-    query_text(q, l->name);
-    query_text(q, l->owner);
-    query_int(q, l->fence);
-    enum err e = query_run(q, &changed, info);
+    int64_t changed;
+    enum err e = tx_exec(tx, &sql_extend,
+                         BINDS(bind_int(until_ms), bind_int(tx_now_ms(tx)), bind_text(l->name),
+                               bind_text(l->owner), bind_int(l->fence)),
+                         &changed, info);
     if (!e && changed == 0)
         e = err_set(info, ERR_RETRY, "lease " STR_FMT " is lost", STR_ARG(l->name));
     return e;
@@ -57,15 +51,11 @@ static enum err set_until(struct tx *tx, const struct lease *l, int64_t until_ms
 static enum err change_owner(struct tx *tx, struct lease *l, int64_t ended_ms,
                              struct err_info *info)
 {
-    int64_t changed = 0;
-    struct query *q = tx_query(tx, &sql_change);
-    query_text(q, l->owner);
-    query_int(q, l->until_ms);
-    query_int(q, tx_now_ms(tx));
-    query_text(q, l->name);
-    query_int(q, l->fence);
-    query_int(q, ended_ms);
-    enum err e = query_run(q, &changed, info);
+    int64_t changed;
+    enum err e = tx_exec(tx, &sql_change,
+                         BINDS(bind_text(l->owner), bind_int(l->until_ms), bind_int(tx_now_ms(tx)),
+                               bind_text(l->name), bind_int(l->fence), bind_int(ended_ms)),
+                         &changed, info);
     if (!e && changed == 0)
         e = err_set(info, ERR_RETRY, "lease " STR_FMT " was just taken", STR_ARG(l->name));
     l->fence++;
@@ -77,25 +67,20 @@ enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t fo
 {
     int64_t now = tx_now_ms(tx);
     struct lease l = { .name = name, .owner = owner, .until_ms = now + for_ms };
-    struct query *q = tx_query(tx, &sql_find);
-    bool row;
-    query_text(q, name);
-    enum err e = query_next(q, &row, info);
+    struct query *q = tx_select(tx, &sql_find, BINDS(bind_text(name)));
+    bool there = query_row(q), own = there && str_eq(col_text(q, 0), owner);
+    int64_t until = there ? col_int(q, 2) : 0;
+    l.fence = there ? col_int(q, 1) : 0;
+    enum err e = query_end(q, info);
     if (e)
         return e;
-    if (!row) {
-        e = create(tx, &l, info);
-    } else {
-        bool own = str_eq(col_text(q, 0), owner);
-        int64_t until = col_int(q, 2);
-        l.fence = col_int(q, 1);
-        query_end(q);
-        if (!own && until > now) {
-            *ret_taken = false;
-            return ERR_OK;
-        }
-        e = own ? set_until(tx, &l, l.until_ms, info) : change_owner(tx, &l, now, info);
+    if (there && !own && until > now) {
+        *ret_taken = false;
+        return ERR_OK;
     }
+    e = !there ? create(tx, &l, info)
+        : own  ? set_until(tx, &l, l.until_ms, info)
+               : change_owner(tx, &l, now, info);
     if (e)
         return e;
     *ret = l;
@@ -105,15 +90,12 @@ enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t fo
 
 enum err lease_check(struct tx *tx, const struct lease *l, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &sql_held);
-    bool row;
-    query_text(q, l->name);
-    query_text(q, l->owner);
-    query_int(q, l->fence);
-    query_int(q, tx_now_ms(tx));
-    enum err e = query_next(q, &row, info);
-    query_end(q);
-    if (!e && !row)
+    int64_t held;
+    enum err e = tx_select_int(
+        tx, &sql_held,
+        BINDS(bind_text(l->name), bind_text(l->owner), bind_int(l->fence), bind_int(tx_now_ms(tx))),
+        &held, info);
+    if (!e && !held)
         e = err_set(info, ERR_RETRY, "lease " STR_FMT " is lost", STR_ARG(l->name));
     return e;
 }
@@ -142,16 +124,15 @@ static enum err node_take_rule(struct tx *tx, void *arg, struct err_info *info)
     struct node_act *act = arg;
     struct lease *l = &act->lease.lease;
     int64_t now = tx_now_ms(tx), fence[NUMBER_NODES] = { 0 }; /* 0: never given, -1: not now */
-    struct query *q = tx_query(tx, &sql_nodes);
-    bool row;
-    enum err e;
-    while (!(e = query_next(q, &row, info)) && row) {
+    struct query *q = tx_select(tx, &sql_nodes, NO_BINDS);
+    while (query_row(q)) {
         struct str name = col_text(q, 0);
         int64_t node;
         if (str_int64(str_sub(name, 5, name.n), &node) || node < 0 || node >= NUMBER_NODES)
             continue;
         fence[node] = col_int(q, 1) + NODE_REST_MS <= now ? col_int(q, 2) : -1;
     }
+    enum err e = query_end(q, info);
     if (e)
         return e;
     unsigned node = 0;

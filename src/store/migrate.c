@@ -136,15 +136,12 @@ static enum err note_applied(struct schema *x, struct str name, struct str check
 /* In a transaction. `ret_none`: there is no log yet. */
 static enum err read_log(struct tx *tx, struct schema *x, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &sql_applied);
-    bool row;
-    enum err e;
-    while (!(e = query_next(q, &row, info)) && row) {
+    struct query *q = tx_select(tx, &sql_applied, NO_BINDS);
+    enum err e = ERR_OK;
+    while (!e && query_row(q))
         e = note_applied(x, col_text(q, 0), col_text(q, 1), info);
-        if (e)
-            return e;
-    }
-    return e;
+    enum err end = query_end(q, info);
+    return e ? e : end;
 }
 
 static size_t missing(const struct schema *x)
@@ -190,11 +187,10 @@ static enum err run_script(struct store *s, const char *text, struct err_info *i
 static enum err log_step(struct tx *tx, const struct migration *step, struct str checksum,
                          struct err_info *info)
 {
-    struct query *q = tx_query(tx, &sql_log);
-    query_text(q, str_of(step->name));
-    query_text(q, checksum);
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(
+        tx, &sql_log,
+        BINDS(bind_text(str_of(step->name)), bind_text(checksum), bind_int(tx_now_ms(tx))), NULL,
+        info);
 }
 
 /* One step and its log row; `step` NULL: only the log's table. */

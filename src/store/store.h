@@ -138,24 +138,72 @@ struct sql {
 };
 #define SQL(ident, sql_text) static const struct sql ident = { #ident, sql_text }
 
-struct query;
-struct query *tx_query(
-    struct tx *tx,
-    const struct sql *sql); /* never NULL; trouble is reported by the first query_next/query_run */
-void query_int(struct query *q, int64_t v);
-void query_text(
-    struct query *q,
-    struct str s); /* STR_NONE (p NULL) binds NULL; the bytes must live until the statement ran */
-void query_blob(struct query *q, struct str s); /* likewise */
-void query_null(struct query *q);
+/* What the '?' stand for, in order. A text or blob with p NULL (STR_NONE) binds NULL; the bytes
+ * must live until the statement ran: for tx_select, until its last row. */
+enum bind_kind { BIND_INT, BIND_TEXT, BIND_BLOB };
+struct bind {
+    enum bind_kind kind;
+    union {
+        int64_t v;
+        struct str s;
+    };
+};
+struct binds {
+    const struct bind *at;
+    size_t n;
+};
+/* Lives until the end of the block that names it. */
+#define BINDS(...)                                                                                 \
+    ((struct binds) { (const struct bind[]) { __VA_ARGS__ },                                       \
+                      sizeof((const struct bind[]) { __VA_ARGS__ }) / sizeof(struct bind) })
+#define NO_BINDS ((struct binds) { NULL, 0 })
 
-/* For SELECT. *ret_row false: no more rows (the query is finished and reset). Always run to the
- * end, or query_end. */
-enum err query_next(struct query *q, bool *ret_row, struct err_info *info);
-void query_end(struct query *q);
-/* For writing statements: runs it to the end. ERR_EXISTS: a unique key is taken (nothing of this
- * statement was written, the rule may go on). *ret_changed (may be NULL): rows. */
-enum err query_run(struct query *q, int64_t *ret_changed, struct err_info *info);
+/* Without the first `n`. */
+static inline struct binds binds_skip(struct binds binds, size_t n)
+{
+    return (struct binds) { binds.at + n, binds.n - n };
+}
+
+static inline struct bind bind_int(int64_t v)
+{
+    return (struct bind) { .kind = BIND_INT, .v = v };
+}
+
+static inline struct bind bind_text(struct str s)
+{
+    return (struct bind) { .kind = BIND_TEXT, .s = s };
+}
+
+static inline struct bind bind_blob(struct str s)
+{
+    return (struct bind) { .kind = BIND_BLOB, .s = s };
+}
+
+/* A writing statement. ERR_EXISTS: a unique key is taken (nothing of this statement was written,
+ * the rule may go on). *ret_changed (may be NULL): rows. */
+enum err tx_exec(struct tx *tx, const struct sql *sql, struct binds binds, int64_t *ret_changed,
+                 struct err_info *info);
+/* A compare-and-set: ERR_RETRY with the text `lost` unless exactly one row was changed. */
+enum err tx_exec_one(struct tx *tx, const struct sql *sql, struct binds binds, const char *lost,
+                     struct err_info *info);
+
+/* A SELECT. Never NULL: trouble looks like the end of the rows, and query_end tells. */
+struct query;
+struct query *tx_select(struct tx *tx, const struct sql *sql, struct binds binds);
+bool query_row(struct query *q); /* the next one; false: no more */
+/* Always called, or its query cannot be run again in this rule; how reading went. */
+enum err query_end(struct query *q, struct err_info *info);
+enum err query_end_n(struct query *q, size_t n, size_t *ret_n,
+                     struct err_info *info); /* and says how many rows were taken */
+/* Where there had to be a row: ends the query; its error, or `e` with that text. */
+#define query_none(q, info, e, ...)                                                                \
+    __extension__({                                                                                \
+        enum err query_end_ = query_end((q), (info));                                              \
+        query_end_ ? query_end_ : err_set((info), (e), __VA_ARGS__);                               \
+    })
+/* The first column of the first row; 0: no row. */
+enum err tx_select_int(struct tx *tx, const struct sql *sql, struct binds binds, int64_t *ret,
+                       struct err_info *info);
 
 int64_t col_int(struct query *q, int column); /* NULL reads as 0 */
 bool col_is_null(struct query *q, int column);

@@ -12,8 +12,7 @@ struct query {
     struct tx *tx;
     const struct sql *sql;
     struct stmt *stmt; /* NULL: there was trouble before it */
-    int bound;
-    bool started, finished;
+    bool finished;
     struct query *next; /* open ones */
 };
 
@@ -31,7 +30,7 @@ void tx_start(struct tx *tx, struct store_job *job, int64_t now_ms)
 enum err tx_finish(struct tx *tx, enum err result, struct err_info *info)
 {
     while (tx->open)
-        query_end(tx->open);
+        query_end(tx->open, NULL);
     if (!tx->trouble || result == tx->trouble)
         return result;
     *info = tx->trouble_info;
@@ -72,84 +71,107 @@ void tx_after_commit(struct tx *tx, enum store_wake wake, int64_t id)
     tx->wakes[tx->wakes_n++] = (struct store_waked) { .wake = wake, .id = id };
 }
 
-static enum err trouble(struct tx *tx, enum err e, const struct err_info *info)
+/* Its words stand in trouble_info already. */
+static enum err trouble(struct tx *tx, enum err e)
 {
-    if (!tx->trouble) {
-        tx->trouble = e;
-        tx->trouble_info = *info;
-    }
+    tx->trouble = e;
     return e;
 }
 
-struct query *tx_query(struct tx *tx, const struct sql *sql)
+static enum err told(const struct tx *tx, enum err e, struct err_info *info)
+{
+    if (e && info)
+        *info = tx->trouble_info;
+    return e;
+}
+
+/* Ready to be stepped; NULL: trouble. */
+static struct stmt *prepare(struct tx *tx, const struct sql *sql, struct binds binds)
+{
+    struct err_info *info = &tx->trouble_info;
+
+    if (tx->trouble)
+        return NULL;
+    for (struct query *q = tx->open; q; q = q->next)
+        if (q->sql == sql) {
+            trouble(tx, err_internal(info, "%s is still being read", sql->name));
+            return NULL;
+        }
+    struct stmt *stmt = tx->driver->prepare(tx->conn, sql, info);
+    if (!stmt) {
+        trouble(tx, info->err);
+        return NULL;
+    }
+    int params = tx->driver->params(stmt);
+    if (binds.n != (size_t)params) {
+        trouble(tx, err_internal(info, "%s has %d parameters, %zu were bound", sql->name, params,
+                                 binds.n));
+        return NULL;
+    }
+    for (int i = 0; i < params; i++)
+        tx->driver->bind(stmt, i, &binds.at[i]);
+    return stmt;
+}
+
+/* After an error the statement is reset. */
+static enum err step(struct tx *tx, struct stmt *stmt, bool *ret_row)
+{
+    enum err e = tx->driver->step(stmt, ret_row, &tx->trouble_info);
+    if (!e)
+        return ERR_OK;
+    tx->driver->reset(stmt);
+    /* After a taken key the rule goes on, if the engine does. */
+    if (e == ERR_EXISTS && tx->driver->in_transaction(tx->conn))
+        return e;
+    return trouble(tx, e);
+}
+
+enum err tx_exec(struct tx *tx, const struct sql *sql, struct binds binds, int64_t *ret_changed,
+                 struct err_info *info)
+{
+    bool row = true;
+    enum err e = ERR_OK;
+
+    if (!tx->write && !tx->trouble)
+        trouble(tx, err_internal(&tx->trouble_info, "%s writes in a read", sql->name));
+    struct stmt *stmt = prepare(tx, sql, binds);
+    if (!stmt)
+        return told(tx, tx->trouble, info);
+    while (!e && row)
+        e = step(tx, stmt, &row);
+    if (e)
+        return told(tx, e, info);
+    if (ret_changed)
+        *ret_changed = tx->driver->changed(tx->conn);
+    tx->driver->reset(stmt);
+    return ERR_OK;
+}
+
+enum err tx_exec_one(struct tx *tx, const struct sql *sql, struct binds binds, const char *lost,
+                     struct err_info *info)
+{
+    int64_t changed;
+    enum err e = tx_exec(tx, sql, binds, &changed, info);
+    return e || changed == 1 ? e : err_set(info, ERR_RETRY, "%s", lost);
+}
+
+struct query *tx_select(struct tx *tx, const struct sql *sql, struct binds binds)
 {
     struct query *q = arena_one(tx->arena, struct query);
     q->tx = tx;
     q->sql = sql;
-    if (tx->trouble)
-        return q;
-    for (struct query *other = tx->open; other; other = other->next)
-        if (other->sql == sql) {
-            struct err_info info = { 0 };
-            trouble(tx, err_internal(&info, "%s is still being read", sql->name), &info);
-            return q;
-        }
-    struct err_info info = { 0 };
-    q->stmt = tx->driver->prepare(tx->conn, sql, &info);
-    if (!q->stmt) {
-        trouble(tx, info.err, &info);
-        return q;
+    q->stmt = prepare(tx, sql, binds);
+    if (q->stmt) {
+        q->next = tx->open;
+        tx->open = q;
     }
-    q->next = tx->open;
-    tx->open = q;
     return q;
 }
 
-/* The place of the next parameter; -1 when there is nothing to bind to. */
-static int next_param(struct query *q)
+/* Off the list of open ones. */
+static void finish(struct query *q)
 {
-    int i = q->bound++;
-    return q->stmt && !q->started && i < q->tx->driver->params(q->stmt) ? i : -1;
-}
-
-void query_int(struct query *q, int64_t v)
-{
-    int i = next_param(q);
-    if (i >= 0)
-        q->tx->driver->bind_int(q->stmt, i, v);
-}
-
-void query_text(struct query *q, struct str s)
-{
-    int i = next_param(q);
-    if (i >= 0 && s.p)
-        q->tx->driver->bind_text(q->stmt, i, s);
-    else if (i >= 0)
-        q->tx->driver->bind_null(q->stmt, i);
-}
-
-void query_blob(struct query *q, struct str s)
-{
-    int i = next_param(q);
-    if (i >= 0 && s.p)
-        q->tx->driver->bind_blob(q->stmt, i, s);
-    else if (i >= 0)
-        q->tx->driver->bind_null(q->stmt, i);
-}
-
-void query_null(struct query *q)
-{
-    int i = next_param(q);
-    if (i >= 0)
-        q->tx->driver->bind_null(q->stmt, i);
-}
-
-void query_end(struct query *q)
-{
-    if (!q->stmt || q->finished)
-        return;
     q->finished = true;
-    q->tx->driver->reset(q->stmt);
     for (struct query **at = &q->tx->open; *at; at = &(*at)->next)
         if (*at == q) {
             *at = q->next;
@@ -157,60 +179,48 @@ void query_end(struct query *q)
         }
 }
 
-static enum err query_step(struct query *q, bool *ret_row, struct err_info *info)
+bool query_row(struct query *q)
 {
     struct tx *tx = q->tx;
-    struct err_info mine = { 0 };
-    enum err e;
-    if (tx->trouble) {
-        if (info)
-            *info = tx->trouble_info;
-        return tx->trouble;
-    }
+    bool row = false;
+
+    if (tx->trouble)
+        return false;
     if (q->finished)
-        e = err_internal(&mine, "%s is stepped after its end", q->sql->name);
-    else if (!q->started && q->bound != tx->driver->params(q->stmt))
-        e = err_internal(&mine, "%s has %d parameters, %d were bound", q->sql->name,
-                         tx->driver->params(q->stmt), q->bound);
-    else {
-        q->started = true;
-        e = tx->driver->step(q->stmt, ret_row, &mine);
-    }
-    if (!e)
-        return ERR_OK;
-    query_end(q);
-    if (info)
-        *info = mine;
-    /* After a taken key the rule goes on, if the engine does. */
-    if (e == ERR_EXISTS && tx->driver->in_transaction(tx->conn))
-        return e;
-    return trouble(tx, e, &mine);
+        trouble(tx, err_internal(&tx->trouble_info, "%s is stepped after its end", q->sql->name));
+    else if (step(tx, q->stmt, &row))
+        finish(q);
+    else if (!row)
+        query_end(q, NULL);
+    return row;
 }
 
-enum err query_next(struct query *q, bool *ret_row, struct err_info *info)
+enum err query_end(struct query *q, struct err_info *info)
 {
-    enum err e = query_step(q, ret_row, info);
-    if (!e && !*ret_row)
-        query_end(q);
+    if (q->stmt && !q->finished) {
+        q->tx->driver->reset(q->stmt);
+        finish(q);
+    }
+    return told(q->tx, q->tx->trouble, info);
+}
+
+enum err query_end_n(struct query *q, size_t n, size_t *ret_n, struct err_info *info)
+{
+    enum err e = query_end(q, info);
+    if (!e)
+        *ret_n = n;
     return e;
 }
 
-enum err query_run(struct query *q, int64_t *ret_changed, struct err_info *info)
+enum err tx_select_int(struct tx *tx, const struct sql *sql, struct binds binds, int64_t *ret,
+                       struct err_info *info)
 {
-    if (!q->tx->write && !q->tx->trouble) {
-        struct err_info mine = { 0 };
-        trouble(q->tx, err_internal(&mine, "%s writes in a read", q->sql->name), &mine);
-    }
-    bool row = true;
-    enum err e = ERR_OK;
-    while (!e && row)
-        e = query_step(q, &row, info);
-    if (e)
-        return e;
-    if (ret_changed)
-        *ret_changed = q->tx->driver->changed(q->tx->conn);
-    query_end(q);
-    return ERR_OK;
+    struct query *q = tx_select(tx, sql, binds);
+    int64_t v = query_row(q) ? col_int(q, 0) : 0;
+    enum err e = query_end(q, info);
+    if (!e)
+        *ret = v;
+    return e;
 }
 
 int64_t col_int(struct query *q, int column)

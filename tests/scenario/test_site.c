@@ -425,18 +425,13 @@ struct calls {
 static enum err calls_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct calls *c = arg;
-    struct query *q = tx_query(tx, &all_calls);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e || !row)
-            return e;
-        c->rows++;
+    struct query *q = tx_select(tx, &all_calls, NO_BINDS);
+    for (; query_row(q); c->rows++)
         for (int i = 0; i < 7; i++) {
             buf_add_str(&c->text, i == 3 || i == 4 ? col_blob(q, i) : col_text(q, i));
             buf_add_str(&c->text, STR("\n"));
         }
-    }
+    return query_end(q, info);
 }
 
 /* Requests that are refused, with secrets where they do not belong. */

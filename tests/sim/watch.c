@@ -58,27 +58,22 @@ SQL(watch_unsettled, "SELECT id, slot FROM payment_order WHERE order_id = ? AND 
 /* An order was cancelled just now. A success that stood there before has been looked over. */
 static enum err cancelled(struct tx *tx, struct sim *s, struct number order, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &watch_unsettled);
-    bool row;
-    enum err e;
-    query_int(q, order.id);
-    while (!(e = query_next(q, &row, info)) && row) {
+    struct query *q = tx_select(tx, &watch_unsettled, BINDS(bind_int(order.id)));
+    while (query_row(q)) {
         const struct seen *p = seen_of(s->watch, NUMBER_PAYMENT, col_int(q, 0));
         if (p->status == PAYMENT_SUCCESS && p->settled == SETTLED_NO)
             sim_fail(s, number_make(NUMBER_PAYMENT, (unsigned)col_int(q, 1), p->id),
                      "an order was cancelled over a payment that had succeeded before");
     }
-    return e;
+    return query_end(q, info);
 }
 
 static enum err watch_orders_rule(struct tx *tx, struct sim *s, struct err_info *info)
 {
     struct number now_cancelled[16];
     size_t n = 0;
-    struct query *q = tx_query(tx, &watch_orders);
-    bool row;
-    enum err e;
-    while (!(e = query_next(q, &row, info)) && row) {
+    struct query *q = tx_select(tx, &watch_orders, NO_BINDS);
+    while (query_row(q)) {
         struct seen *o = seen_of(s->watch, NUMBER_ORDER, col_int(q, 0));
         int status = (int)col_int(q, 2), before = o->status;
         struct number no = number_make(NUMBER_ORDER, (unsigned)col_int(q, 1), o->id);
@@ -94,6 +89,7 @@ static enum err watch_orders_rule(struct tx *tx, struct sim *s, struct err_info 
         if (status == ORDER_CANCELLED && n < sizeof now_cancelled / sizeof *now_cancelled)
             now_cancelled[n++] = no;
     }
+    enum err e = query_end(q, info);
     for (size_t i = 0; i < n && !e; i++)
         e = cancelled(tx, s, now_cancelled[i], info);
     return e;
@@ -115,10 +111,8 @@ static void check_ended(struct sim *s, struct number no, int64_t expire_ms,
 
 static enum err watch_payments_rule(struct tx *tx, struct sim *s, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &watch_payments);
-    bool row;
-    enum err e;
-    while (!(e = query_next(q, &row, info)) && row) {
+    struct query *q = tx_select(tx, &watch_payments, NO_BINDS);
+    while (query_row(q)) {
         struct seen *p = seen_of(s->watch, NUMBER_PAYMENT, col_int(q, 0));
         int status = (int)col_int(q, 2), settled = (int)col_int(q, 3), before = p->status;
         struct number no = number_make(NUMBER_PAYMENT, (unsigned)col_int(q, 1), p->id);
@@ -136,7 +130,7 @@ static enum err watch_payments_rule(struct tx *tx, struct sim *s, struct err_inf
         if (status == PAYMENT_FAILED || status == PAYMENT_CLOSED)
             check_ended(s, no, col_int(q, 5), (enum evidence_kind)col_int(q, 6));
     }
-    return e;
+    return query_end(q, info);
 }
 
 /* Whatever is not at its end has a row that brings a job back to it. */
@@ -169,11 +163,11 @@ static enum err watch_forgotten_rule(struct tx *tx, struct sim *s, struct err_in
     };
     enum err e = ERR_OK;
     for (size_t i = 0; i < sizeof lists / sizeof *lists && !e; i++) {
-        struct query *q = tx_query(tx, lists[i].sql);
-        bool row;
-        while (!(e = query_next(q, &row, info)) && row)
+        struct query *q = tx_select(tx, lists[i].sql, NO_BINDS);
+        while (query_row(q))
             sim_fail(s, number_make(lists[i].kind, (unsigned)col_int(q, 1), col_int(q, 0)),
                      "nobody will ever look at it again (%s)", lists[i].sql->name);
+        e = query_end(q, info);
     }
     return e;
 }
@@ -202,14 +196,7 @@ struct count {
 static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct count *c = arg;
-    struct query *q = tx_query(tx, c->sql);
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (!e && row) {
-        c->value = col_int(q, 0);
-        query_end(q);
-    }
-    return e;
+    return tx_select_int(tx, c->sql, NO_BINDS, &c->value, info);
 }
 
 static int64_t count(struct sim *s, const struct sql *sql)
@@ -401,10 +388,8 @@ SQL(end_events, "SELECT id, slot FROM outbox ORDER BY id");
 static enum err check_webhook_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct sim *s = arg;
-    struct query *q = tx_query(tx, &end_events);
-    bool row;
-    enum err e;
-    while (!(e = query_next(q, &row, info)) && row) {
+    struct query *q = tx_select(tx, &end_events, NO_BINDS);
+    while (query_row(q)) {
         struct number no = number_make(NUMBER_EVENT, (unsigned)col_int(q, 1), col_int(q, 0));
         bool found = false;
         list_each (node, &s->received)
@@ -412,7 +397,7 @@ static enum err check_webhook_rule(struct tx *tx, void *arg, struct err_info *in
         if (!found)
             sim_fail(s, no, "an event that the webhook never got");
     }
-    return e;
+    return query_end(q, info);
 }
 
 SQL(end_events_twice, "SELECT COUNT(*) FROM (SELECT subject_id, type, sequence FROM outbox"

@@ -36,11 +36,11 @@ struct work {
 static enum err insert_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     (void)arg;
-    struct query *q = tx_query(tx, &insert_row);
-    query_int(q, tx_new_id(tx));
-    query_blob(q, (struct str) { payload, sizeof payload });
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &insert_row,
+                   BINDS(bind_int(tx_new_id(tx)),
+                         bind_blob((struct str) { payload, sizeof payload }),
+                         bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 static void fill(struct store_job *job)

@@ -107,10 +107,10 @@ enum err act_rule(struct tx *tx, void *arg, struct err_info *info)
         return err_set(info, ERR_RETRY, "again before writing");
 
     char *body = arena_alloc(tx_arena(tx), (size_t)act->pad + 1);
-    struct query *q = tx_query(tx, &insert_a);
-    query_int(q, act->id);
-    query_blob(q, (struct str) { body, (size_t)act->pad + 1 });
-    enum err e = query_run(q, NULL, info);
+    enum err e =
+        tx_exec(tx, &insert_a,
+                BINDS(bind_int(act->id), bind_blob((struct str) { body, (size_t)act->pad + 1 })),
+                NULL, info);
     if (e == ERR_EXISTS) {
         act->exists = true;
         return ERR_OK;
@@ -121,10 +121,8 @@ enum err act_rule(struct tx *tx, void *arg, struct err_info *info)
         return err_set(info, ERR_CONFLICT, "refused after writing");
     if (end == ACT_RETRY_LAST)
         return err_set(info, ERR_RETRY, "again after writing");
-    q = tx_query(tx, &insert_b);
-    query_int(q, act->id + 1000000);
-    query_int(q, act->id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &insert_b, BINDS(bind_int(act->id + 1000000), bind_int(act->id)), NULL,
+                   info);
 }
 
 static void act_done(struct store_job *job, enum store_outcome outcome, const struct err_info *info)
@@ -182,16 +180,7 @@ struct count {
 static enum err count_one(struct tx *tx, const struct sql *sql, int64_t id, int64_t *ret,
                           struct err_info *info)
 {
-    struct query *q = tx_query(tx, sql);
-    bool row;
-    if (sql != &count_all)
-        query_int(q, id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    *ret = col_int(q, 0);
-    query_end(q);
-    return ERR_OK;
+    return tx_select_int(tx, sql, binds_skip(BINDS(bind_int(id)), sql == &count_all), ret, info);
 }
 
 static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/metrics.h"
+#include "store/due.h"
 #include "store/lease.h"
 
 static struct fixture f;
@@ -81,42 +82,48 @@ struct counter {
 static enum err counter_insert(struct tx *tx, void *arg, struct err_info *info)
 {
     const struct counter *c = arg;
-    struct query *q = tx_query(tx, &insert_counter);
-    query_int(q, c->id);
-    query_int(q, c->amount);
-    query_text(q, c->name);
-    query_int(q, c->version);
-    return query_run(q, NULL, info);
+    return tx_exec(
+        tx, &insert_counter,
+        BINDS(bind_int(c->id), bind_int(c->amount), bind_text(c->name), bind_int(c->version)), NULL,
+        info);
 }
 
 static enum err counter_find(struct tx *tx, void *arg, struct err_info *info)
 {
     struct counter *c = arg;
-    struct query *q = tx_query(tx, &find_counter);
-    query_int(q, c->id);
-    enum err e = query_next(q, &c->found, info);
-    if (e || !c->found)
-        return e;
+    struct query *q = tx_select(tx, &find_counter, BINDS(bind_int(c->id)));
+    c->found = query_row(q);
+    if (!c->found)
+        return query_end(q, info);
     struct str name = col_text(q, 1);
     c->amount = col_int(q, 0);
     c->version = col_int(q, 2);
     c->null_name = col_is_null(q, 1) && name.p == NULL;
     snprintf(c->name_copy, sizeof c->name_copy, STR_FMT, STR_ARG(name));
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 static enum err counter_move(struct tx *tx, void *arg, struct err_info *info)
 {
     struct counter *c = arg;
-    int64_t changed = -1;
-    struct query *q = tx_query(tx, &move_counter);
-    query_int(q, c->amount);
-    query_int(q, c->id);
-    query_int(q, c->version);
-    enum err e = query_run(q, &changed, info);
-    c->found = changed == 1;
-    return e;
+    struct binds binds = BINDS(bind_int(c->amount), bind_int(c->id), bind_int(c->version));
+    enum err e = tx_exec_one(tx, &move_counter, binds, "moved before", info);
+    c->found = e == ERR_OK;
+    if (e == ERR_RETRY)
+        assert_string_equal(info->text, "moved before");
+    return e == ERR_RETRY ? ERR_OK : e;
+}
+
+SQL(move_all, "UPDATE counter SET amount = amount + ?");
+
+static enum err move_all_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    int64_t *changed = arg;
+    enum err e = tx_exec(tx, &move_all, BINDS(bind_int(0)), changed, info);
+    if (e)
+        return e;
+    assert_int_equal(tx_exec_one(tx, &move_all, BINDS(bind_int(0)), "", info), ERR_RETRY);
+    return ERR_OK;
 }
 
 static enum store_outcome run(store_rule *rule, void *arg, struct err_info *info)
@@ -151,6 +158,39 @@ static void compare_and_set(void **state)
     assert_false(found.null_name);
     assert_int_equal(store_read(f.store, 0, "find", counter_find, &none, &info), ERR_OK);
     assert_false(none.found);
+
+    int64_t changed;
+    c.id = 6;
+    assert_int_equal(run(counter_insert, &c, &info), STORE_COMMITTED);
+    assert_int_equal(run(move_all_rule, &changed, &info), STORE_COMMITTED);
+    assert_int_equal(changed, 2);
+}
+
+DUE_TABLE(tick);
+SQL(tick_create, "CREATE TABLE tick (due INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (due, "
+                 "id))");
+SQL(tick_due, "SELECT due FROM tick WHERE id = ?");
+
+static enum err tick_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    int64_t *due = arg;
+    enum err e = tx_exec(tx, &tick_create, NO_BINDS, NULL, info);
+    for (int i = 0; i < 2 && !e; i++)
+        e = due_insert(tx, &tick, 500, 7, info);
+    if (!e)
+        e = due_insert(tx, &tick, 600, 7, info);
+    if (!e)
+        e = due_delete(tx, &tick, 500, 7, info);
+    return e ? e : tx_select_int(tx, &tick_due, BINDS(bind_int(7)), due, info);
+}
+
+static void due_rows_are_there_once(void **state)
+{
+    (void)state;
+    fixture_open(&f);
+    int64_t due = 0;
+    assert_int_equal(run(tick_rule, &due, NULL), STORE_COMMITTED);
+    assert_int_equal(due, 600);
 }
 
 static void null_is_not_empty(void **state)
@@ -186,18 +226,11 @@ static void bounds_of_types_hold(void **state)
 static enum err blob_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct str *body = arg;
-    struct query *q = tx_query(tx, &insert_a);
-    query_int(q, 1);
-    query_blob(q, *body);
-    enum err e = query_run(q, NULL, info);
+    enum err e = tx_exec(tx, &insert_a, BINDS(bind_int(1), bind_blob(*body)), NULL, info);
     if (e)
         return e;
-    q = tx_query(tx, &find_a);
-    query_int(q, 1);
-    bool row;
-    e = query_next(q, &row, info);
-    if (e)
-        return e;
+    struct query *q = tx_select(tx, &find_a, BINDS(bind_int(1)));
+    assert_true(query_row(q));
     assert_true(str_eq(col_blob(q, 0), *body));
     return ERR_OK; /* left open on purpose: the runner resets it */
 }
@@ -218,29 +251,30 @@ static void bytes_survive(void **state)
 static enum err nested_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     (void)arg;
-    struct query *outer = tx_query(tx, &all_counters);
-    bool row;
-    enum err e = query_next(outer, &row, info);
-    if (e)
-        return e;
-    struct query *inner = tx_query(tx, &all_counters);
-    return query_next(inner, &row, info);
+    query_row(tx_select(tx, &all_counters, NO_BINDS));
+    struct query *inner = tx_select(tx, &all_counters, NO_BINDS);
+    return query_row(inner) ? ERR_OK : query_end(inner, info);
 }
 
 static enum err unbound_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     (void)arg;
-    struct query *q = tx_query(tx, &move_counter);
-    query_int(q, 1);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &move_counter, BINDS(bind_int(1)), NULL, info);
+}
+
+static enum err overbound_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    (void)arg;
+    struct query *q = tx_select(tx, &find_counter, BINDS(bind_int(1), bind_int(2)));
+    return query_row(q) ? ERR_OK : query_end(q, info);
 }
 
 static enum err wrong_sql_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     SQL(wrong, "SELECT nothing FROM nowhere");
     (void)arg;
-    bool row;
-    query_next(tx_query(tx, &wrong), &row, info);
+    (void)info;
+    query_row(tx_select(tx, &wrong, NO_BINDS));
     return ERR_OK; /* swallowing it does not help */
 }
 
@@ -256,8 +290,9 @@ static void mistakes_are_internal_errors(void **state)
     fixture_open(&f);
     struct counter c = { .id = 1, .name = STR("") };
     run(counter_insert, &c, NULL);
-    store_rule *rules[] = { nested_rule, unbound_rule, wrong_sql_rule, out_of_ids_rule };
-    for (size_t i = 0; i < 4; i++) {
+    store_rule *rules[] = { nested_rule, unbound_rule, overbound_rule, wrong_sql_rule,
+                            out_of_ids_rule };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         struct err_info info = { 0 };
         assert_int_equal(run(rules[i], NULL, &info), STORE_REFUSED);
         assert_int_equal(info.err, ERR_INTERNAL);
@@ -777,6 +812,7 @@ int main(void)
         STORE_TEST(taken_key_lets_the_rule_go_on),
         STORE_TEST(refusal_undoes_everything),
         STORE_TEST(compare_and_set),
+        STORE_TEST(due_rows_are_there_once),
         STORE_TEST(null_is_not_empty),
         STORE_TEST(bounds_of_types_hold),
         STORE_TEST(bytes_survive),

@@ -225,11 +225,8 @@ static enum err few_pages_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     SQL(few_pages, "PRAGMA max_page_count = 40");
     SQL(many_pages, "PRAGMA max_page_count = 1000000");
-    bool row;
-    struct query *q = tx_query(tx, *(bool *)arg ? &few_pages : &many_pages);
-    enum err e = query_next(q, &row, info);
-    query_end(q);
-    return e;
+    int64_t pages;
+    return tx_select_int(tx, *(bool *)arg ? &few_pages : &many_pages, NO_BINDS, &pages, info);
 }
 
 static void set_few_pages(bool few)

@@ -168,16 +168,10 @@ SQL(count_tables, "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' 
 
 static enum err tables_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &loose_tables);
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (!e && row)
+    struct query *q = tx_select(tx, &loose_tables, NO_BINDS);
+    if (query_row(q))
         return err_set(info, ERR_INVALID, STR_FMT " is not STRICT", STR_ARG(col_text(q, 0)));
-    q = tx_query(tx, &count_tables);
-    e = query_next(q, &row, info);
-    if (!e)
-        *(int64_t *)arg = col_int(q, 0);
-    return e;
+    return tx_select_int(tx, &count_tables, NO_BINDS, arg, info);
 }
 
 static void embedded_schema_applies_and_is_strict(void **state)

@@ -293,7 +293,7 @@ static enum err make_one(struct tx *tx, struct made *m, struct err_info *info)
     if ((e = journal_next(tx, p.no, &p.journal, -1, PAYMENT_PAYING, CAUSE_CREATED, &none,
                           act.trace_id, STR_NONE, &row, &p.journal, info)) ||
         (e = journal_insert(tx, &row, info)) || (e = payment_sql_insert(tx, &p, info)) ||
-        (e = payment_sql_due_insert(tx, p.next_query_ms, p.no.id, info)))
+        (e = due_insert(tx, &payment_due, p.next_query_ms, p.no.id, info)))
         return e;
     m->ids = (struct attempt) { o.no, p.no };
     return order_attempt_started(tx, &o, &act, info);

@@ -105,14 +105,7 @@ struct world_ask {
 static inline enum err world_ask_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct world_ask *ask = arg;
-    struct query *q = tx_query(tx, ask->sql);
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (!e && row) {
-        ask->value = col_int(q, 0);
-        query_end(q);
-    }
-    return e;
+    return tx_select_int(tx, ask->sql, NO_BINDS, &ask->value, info);
 }
 
 static inline int64_t world_ask(struct world *w, const struct sql *sql)
@@ -128,5 +121,22 @@ static inline int64_t world_ask(struct world *w, const struct sql *sql)
         SQL(ask_, text);                                                                           \
         world_ask((w), &ask_);                                                                     \
     })
+
+static inline enum err world_exec_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    return tx_exec(tx, arg, NO_BINDS, NULL, info);
+}
+
+static inline void world_exec(struct world *w, const struct sql *sql)
+{
+    world_run(w, world_exec_rule, (void *)(uintptr_t)sql);
+}
+
+/* A writing statement, likewise. */
+#define EXEC(w, text)                                                                              \
+    do {                                                                                           \
+        SQL(exec_, text);                                                                          \
+        world_exec((w), &exec_);                                                                   \
+    } while (0)
 
 #endif

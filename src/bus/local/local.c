@@ -162,7 +162,7 @@ static enum err publish_rule(struct tx *tx, void *arg, struct err_info *info)
             p->parked++;
         }
         if (!e)
-            e = outbox_due_sql_delete(tx, list[i].due, event->no.id, info);
+            e = due_delete(tx, &outbox_due, list[i].due, event->no.id, info);
         if (e)
             return e;
         p->more = i + 1 < n || n == p->max;

@@ -21,62 +21,44 @@ enum err call_insert(struct tx *tx, int64_t id, enum call_kind kind, struct numb
 {
     if (id == 0)
         return err_internal(info, "the transaction is out of ids for a call");
-    struct query *q = tx_query(tx, &call_insert_row);
 
-    query_int(q, id);
-    query_int(q, subject.slot);
-    query_int(q, subject.id);
-    query_text(q, account);
-    query_int(q, (int64_t)kind);
-    query_int(q, (int64_t)answer->outcome);
-    query_int(q, (int64_t)answer->class);
-    query_text(q, str_sub(answer->code, 0, CODE_MAX));
-    query_text(q, str_sub(answer->message, 0, MESSAGE_MAX));
-    query_int(q, answer->http_status);
-    query_blob(q, str_sub(answer->request, 0, BODY_MAX));
-    query_blob(q, str_sub(answer->answer, 0, BODY_MAX));
-    query_text(q, str_sub(answer->channel_request_id, 0, ID_MAX));
-    query_int(q, answer->took_us);
-    query_text(q, trace_id);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(
+        tx, &call_insert_row,
+        BINDS(bind_int(id), bind_int(subject.slot), bind_int(subject.id), bind_text(account),
+              bind_int(kind), bind_int(answer->outcome), bind_int(answer->class),
+              bind_text(str_sub(answer->code, 0, CODE_MAX)),
+              bind_text(str_sub(answer->message, 0, MESSAGE_MAX)), bind_int(answer->http_status),
+              bind_blob(str_sub(answer->request, 0, BODY_MAX)),
+              bind_blob(str_sub(answer->answer, 0, BODY_MAX)),
+              bind_text(str_sub(answer->channel_request_id, 0, ID_MAX)), bind_int(answer->took_us),
+              bind_text(trace_id), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+        NULL, info);
 }
 
 enum err calls_of(struct tx *tx, int64_t subject_id, struct call_row *ret, size_t max,
                   size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &calls_of_subject);
     size_t n = 0;
 
-    query_int(q, subject_id);
-    query_int(q, (int64_t)max);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n < max)
-            ret[n++] = (struct call_row) {
-                .id = col_int(q, 0),
-                .create_ms = col_int(q, 1),
-                .took_us = col_int(q, 2),
-                .kind = (enum call_kind)col_int(q, 3),
-                .outcome = (enum channel_outcome)col_int(q, 4),
-                .class = (enum channel_class)col_int(q, 5),
-                .account = col_text(q, 6),
-                .code = col_text(q, 7),
-                .message = col_text(q, 8),
-                .channel_request_id = col_text(q, 9),
-                .request = col_blob(q, 10),
-                .answer = col_blob(q, 11),
-                .http_status = (int)col_int(q, 12),
-            };
-    }
-    *ret_n = n;
-    return ERR_OK;
+    struct query *q =
+        tx_select(tx, &calls_of_subject, BINDS(bind_int(subject_id), bind_int((int64_t)max)));
+    while (n < max && query_row(q))
+        ret[n++] = (struct call_row) {
+            .id = col_int(q, 0),
+            .create_ms = col_int(q, 1),
+            .took_us = col_int(q, 2),
+            .kind = (enum call_kind)col_int(q, 3),
+            .outcome = (enum channel_outcome)col_int(q, 4),
+            .class = (enum channel_class)col_int(q, 5),
+            .account = col_text(q, 6),
+            .code = col_text(q, 7),
+            .message = col_text(q, 8),
+            .channel_request_id = col_text(q, 9),
+            .request = col_blob(q, 10),
+            .answer = col_blob(q, 11),
+            .http_status = (int)col_int(q, 12),
+        };
+    return query_end_n(q, n, ret_n, info);
 }
 
 /* ---- retention: by rising id, which carries its time, so that no index on times is needed ---- */
@@ -86,20 +68,14 @@ SQL(calls_delete, "DELETE FROM channel_call WHERE id < ? AND id <= ?");
 
 enum err calls_retire(struct tx *tx, int64_t before_ms, int64_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &calls_bound);
-    int64_t bound = INT64_MAX; /* fewer than a rule's worth are left */
-    bool row;
+    int64_t bound;
+    enum err e =
+        tx_select_int(tx, &calls_bound, BINDS(bind_int(CALLS_RETIRE_ROWS - 1)), &bound, info);
 
-    query_int(q, CALLS_RETIRE_ROWS - 1);
-    enum err e = query_next(q, &row, info);
     if (e)
         return e;
-    if (row) {
-        bound = col_int(q, 0);
-        query_end(q);
-    }
-    q = tx_query(tx, &calls_delete);
-    query_int(q, number_first_id(before_ms));
-    query_int(q, bound);
-    return query_run(q, ret_n, info);
+    if (bound == 0) /* fewer than a rule's worth are left */
+        bound = INT64_MAX;
+    return tx_exec(tx, &calls_delete, BINDS(bind_int(number_first_id(before_ms)), bind_int(bound)),
+                   ret_n, info);
 }

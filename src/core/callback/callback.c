@@ -203,7 +203,7 @@ static enum err conclude(struct tx *tx, const struct callback_stored *row, int64
     enum err e =
         callback_sql_result(tx, id, result, str_sub(reason, 0, REASON_MAX), retries, next, info);
     if (!e && schedule)
-        e = callback_due_sql_insert(tx, next, id, info);
+        e = due_insert(tx, &callback_due, next, id, info);
     return e;
 }
 

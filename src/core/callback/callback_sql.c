@@ -19,32 +19,28 @@ static enum notice_answer answer_of(const struct callback_input *in)
     return in->raw_only ? ANSWER_LATER : ANSWER_OK;
 }
 
+/* For columns that are never NULL. */
+static struct str filled(struct str s)
+{
+    return s.p ? s : STR("");
+}
+
 enum err callback_sql_insert(struct tx *tx, const struct callback_input *in, int64_t id,
                              enum handle_result result, struct str reason, int64_t next_retry_ms,
                              struct err_info *info)
 {
     const struct notice *n = &in->notice;
-    struct query *q = tx_query(tx, &callback_insert);
 
-    query_int(q, id);
-    query_int(q, in->subject.slot);
-    query_text(q, in->account->config.name);
-    query_text(q, n->kind.p ? n->kind : STR(""));
-    query_int(q, in->subject.id);
-    query_text(q, n->subject_no.p ? n->subject_no : STR(""));
-    query_text(q, n->event_key);
-    query_text(q, n->transport_id);
-    query_blob(q, in->body.p ? in->body : STR(""));
-    query_blob(q, in->headers_text.p ? in->headers_text : STR(""));
-    query_blob(q, n->plain);
-    query_int(q, result);
-    query_text(q, reason);
-    query_int(q, answer_of(in));
-    query_int(q, next_retry_ms);
-    query_text(q, in->trace_id);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(
+        tx, &callback_insert,
+        BINDS(bind_int(id), bind_int(in->subject.slot), bind_text(in->account->config.name),
+              bind_text(filled(n->kind)), bind_int(in->subject.id),
+              bind_text(n->subject_no.p ? n->subject_no : STR("")), bind_text(n->event_key),
+              bind_text(n->transport_id), bind_blob(filled(in->body)),
+              bind_blob(in->headers_text.p ? in->headers_text : STR("")), bind_blob(n->plain),
+              bind_int(result), bind_text(reason), bind_int(answer_of(in)), bind_int(next_retry_ms),
+              bind_text(in->trace_id), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+        NULL, info);
 }
 
 SQL(callback_find, "SELECT id, slot, handle_result, retry_count, next_retry_time FROM callback_log "
@@ -53,23 +49,16 @@ SQL(callback_find, "SELECT id, slot, handle_result, retry_count, next_retry_time
 enum err callback_sql_find(struct tx *tx, const struct callback_input *in,
                            struct callback_stored *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_find);
-    bool row;
-
-    query_int(q, in->subject.id);
-    query_text(q, in->notice.event_key);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return ERR_RETRY;
+    struct query *q = tx_select(tx, &callback_find,
+                                BINDS(bind_int(in->subject.id), bind_text(in->notice.event_key)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_RETRY, "the callback that was there is gone");
     *ret = (struct callback_stored) { .subject_id = in->subject.id };
     ret->row.no = number_make(NUMBER_CALLBACK, (unsigned)col_int(q, 1), col_int(q, 0));
     ret->row.result = (enum handle_result)col_int(q, 2);
     ret->row.retry_count = col_int(q, 3);
     ret->next_retry_ms = col_int(q, 4);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 #define ROW_COLUMNS                                                                                \
@@ -99,15 +88,9 @@ SQL(callback_load, "SELECT " ROW_COLUMNS ", subject_id, next_retry_time, event_k
 enum err callback_sql_load(struct tx *tx, int64_t id, struct callback_stored *ret,
                            struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_load);
-    bool row;
-
-    query_int(q, id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no such callback");
+    struct query *q = tx_select(tx, &callback_load, BINDS(bind_int(id)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such callback");
     *ret = (struct callback_stored) {
         .row = row_from(q),
         .subject_id = col_int(q, 12),
@@ -117,8 +100,7 @@ enum err callback_sql_load(struct tx *tx, int64_t id, struct callback_stored *re
         .headers = col_blob(q, 16),
         .trace_id = col_text(q, 17),
     };
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 SQL(callback_of,
@@ -127,24 +109,13 @@ SQL(callback_of,
 enum err callback_sql_of(struct tx *tx, int64_t subject_id, struct callback_row *ret, size_t max,
                          size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_of);
     size_t n = 0;
-    bool row;
 
-    query_int(q, subject_id);
-    query_int(q, (int64_t)max);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == max)
-            break;
+    struct query *q =
+        tx_select(tx, &callback_of, BINDS(bind_int(subject_id), bind_int((int64_t)max)));
+    while (n < max && query_row(q))
         ret[n++] = row_from(q);
-    }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(callback_count,
@@ -152,10 +123,7 @@ SQL(callback_count,
 
 enum err callback_sql_count(struct tx *tx, int64_t id, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_count);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &callback_count, BINDS(bind_int(tx_now_ms(tx)), bind_int(id)), NULL, info);
 }
 
 SQL(callback_bytes, "UPDATE callback_log SET body = ?, headers = ?, plain = ?, transport_id = ?, "
@@ -165,16 +133,13 @@ SQL(callback_bytes, "UPDATE callback_log SET body = ?, headers = ?, plain = ?, t
 enum err callback_sql_bytes(struct tx *tx, int64_t id, const struct callback_input *in,
                             struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_bytes);
-    query_blob(q, in->body.p ? in->body : STR(""));
-    query_blob(q, in->headers_text.p ? in->headers_text : STR(""));
-    query_blob(q, in->notice.plain);
-    query_text(q, in->notice.transport_id);
-    query_int(q, answer_of(in));
-    query_text(q, in->trace_id);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &callback_bytes,
+                   BINDS(bind_blob(filled(in->body)),
+                         bind_blob(in->headers_text.p ? in->headers_text : STR("")),
+                         bind_blob(in->notice.plain), bind_text(in->notice.transport_id),
+                         bind_int(answer_of(in)), bind_text(in->trace_id), bind_int(tx_now_ms(tx)),
+                         bind_int(id)),
+                   NULL, info);
 }
 
 SQL(callback_result, "UPDATE callback_log SET handle_result = ?, reason = ?, retry_count = ?, "
@@ -184,14 +149,10 @@ enum err callback_sql_result(struct tx *tx, int64_t id, enum handle_result resul
                              struct str reason, int64_t retry_count, int64_t next_retry_ms,
                              struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_result);
-    query_int(q, result);
-    query_text(q, reason);
-    query_int(q, retry_count);
-    query_int(q, next_retry_ms);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &callback_result,
+                   BINDS(bind_int(result), bind_text(reason), bind_int(retry_count),
+                         bind_int(next_retry_ms), bind_int(tx_now_ms(tx)), bind_int(id)),
+                   NULL, info);
 }
 
 SQL(callback_read,
@@ -200,58 +161,27 @@ SQL(callback_read,
 enum err callback_sql_read(struct tx *tx, int64_t id, const struct callback_input *in,
                            struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_read);
-    query_int(q, in->subject.id);
-    query_text(q, in->notice.subject_no.p ? in->notice.subject_no : STR(""));
-    query_text(q, in->notice.kind.p ? in->notice.kind : STR(""));
-    query_blob(q, in->notice.plain);
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &callback_read,
+                   BINDS(bind_int(in->subject.id),
+                         bind_text(in->notice.subject_no.p ? in->notice.subject_no : STR("")),
+                         bind_text(filled(in->notice.kind)), bind_blob(in->notice.plain),
+                         bind_int(id)),
+                   NULL, info);
 }
 
-SQL(callback_due_insert, "INSERT INTO callback_due (due, id) VALUES (?, ?)");
-
-enum err callback_due_sql_insert(struct tx *tx, int64_t due, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &callback_due_insert);
-    query_int(q, due);
-    query_int(q, id);
-    return query_run(q, NULL, info);
-}
-
-SQL(callback_due_delete, "DELETE FROM callback_due WHERE due = ? AND id = ?");
-
-enum err callback_due_sql_delete(struct tx *tx, int64_t due, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &callback_due_delete);
-    query_int(q, due);
-    query_int(q, id);
-    return query_run(q, NULL, info);
-}
-
+DUE_TABLE(callback_due);
 SQL(callback_due_page, "SELECT due, id FROM callback_due WHERE due <= ? ORDER BY due, id LIMIT ?");
 
 enum err callback_due_sql_page(struct tx *tx, size_t max, struct callback_due *ret, size_t *ret_n,
                                struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_due_page);
     size_t n = 0;
-    bool row;
 
-    query_int(q, tx_now_ms(tx));
-    query_int(q, (int64_t)max);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row || n == max)
-            break;
+    struct query *q =
+        tx_select(tx, &callback_due_page, BINDS(bind_int(tx_now_ms(tx)), bind_int((int64_t)max)));
+    while (n < max && query_row(q))
         ret[n++] = (struct callback_due) { .due = col_int(q, 0), .id = col_int(q, 1) };
-    }
-    if (row)
-        query_end(q);
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 SQL(callback_reject_add, "INSERT INTO callback_reject (id, account, reason, detail, peer, body, "
@@ -261,17 +191,12 @@ SQL(callback_reject_add, "INSERT INTO callback_reject (id, account, reason, deta
 enum err callback_reject_sql_insert(struct tx *tx, int64_t id, const struct reject_sample *s,
                                     struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_reject_add);
-    query_int(q, id);
-    query_text(q, s->account.p ? s->account : STR(""));
-    query_text(q, str_of(notice_reason_name(s->reason)));
-    query_text(q, s->detail);
-    query_text(q, s->peer);
-    query_blob(q, s->body);
-    query_blob(q, s->headers);
-    query_int(q, s->time_ms);
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &callback_reject_add,
+                   BINDS(bind_int(id), bind_text(filled(s->account)),
+                         bind_text(str_of(notice_reason_name(s->reason))), bind_text(s->detail),
+                         bind_text(s->peer), bind_blob(s->body), bind_blob(s->headers),
+                         bind_int(s->time_ms), bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 SQL(callback_reject_beyond, "SELECT id FROM callback_reject ORDER BY id DESC LIMIT 1 OFFSET ?");
@@ -279,24 +204,12 @@ SQL(callback_reject_beyond, "SELECT id FROM callback_reject ORDER BY id DESC LIM
 enum err callback_reject_sql_beyond(struct tx *tx, size_t keep, int64_t *ret_id,
                                     struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_reject_beyond);
-    bool row;
-
-    query_int(q, (int64_t)keep);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    *ret_id = row ? col_int(q, 0) : 0;
-    if (row)
-        query_end(q);
-    return ERR_OK;
+    return tx_select_int(tx, &callback_reject_beyond, BINDS(bind_int((int64_t)keep)), ret_id, info);
 }
 
 SQL(callback_reject_delete, "DELETE FROM callback_reject WHERE id <= ?");
 
 enum err callback_reject_sql_delete(struct tx *tx, int64_t up_to_id, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &callback_reject_delete);
-    query_int(q, up_to_id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &callback_reject_delete, BINDS(bind_int(up_to_id)), NULL, info);
 }

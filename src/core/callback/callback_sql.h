@@ -4,6 +4,7 @@
 #define FENPAY_CALLBACK_SQL_H
 
 #include "core/callback/callback.h"
+#include "store/due.h"
 
 struct callback_stored {
     struct callback_row row;
@@ -37,8 +38,7 @@ enum err callback_sql_read(struct tx *tx, int64_t id, const struct callback_inpu
 struct callback_due {
     int64_t due, id;
 };
-enum err callback_due_sql_insert(struct tx *tx, int64_t due, int64_t id, struct err_info *info);
-enum err callback_due_sql_delete(struct tx *tx, int64_t due, int64_t id, struct err_info *info);
+extern const struct due_table callback_due;
 enum err callback_due_sql_page(struct tx *tx, size_t max, struct callback_due *ret, size_t *ret_n,
                                struct err_info *info);
 

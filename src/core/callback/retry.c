@@ -124,9 +124,9 @@ static enum err conclude(struct tx *tx, const struct again *g, const struct call
         next =
             g->due || !row->next_retry_ms ? tx_now_ms(tx) + CALLBACK_RETRY_MS : row->next_retry_ms;
     if (row->next_retry_ms && row->next_retry_ms != next)
-        e = callback_due_sql_delete(tx, row->next_retry_ms, id, info);
+        e = due_delete(tx, &callback_due, row->next_retry_ms, id, info);
     if (!e && next && row->next_retry_ms != next)
-        e = callback_due_sql_insert(tx, next, id, info);
+        e = due_insert(tx, &callback_due, next, id, info);
     if (!e)
         e = callback_sql_result(tx, id, result, reason, retries, next, info);
     if (!e && failed && g->due && !next)
@@ -143,7 +143,7 @@ static enum err still_ours(struct tx *tx, struct again *g, struct callback_store
     if (e)
         return e;
     g->gone = g->due && (is_done(ret_row->row.result) || ret_row->next_retry_ms != g->due);
-    return g->gone ? callback_due_sql_delete(tx, g->due, g->id, info) : ERR_OK;
+    return g->gone ? due_delete(tx, &callback_due, g->due, g->id, info) : ERR_OK;
 }
 
 static enum err again_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -200,7 +200,7 @@ static enum err orphan(struct tx *tx, const struct again *g, struct err_info *in
         .trace_id = row.trace_id,
     };
     if (row.next_retry_ms)
-        e = callback_due_sql_delete(tx, row.next_retry_ms, g->id, info);
+        e = due_delete(tx, &callback_due, row.next_retry_ms, g->id, info);
     if (!e)
         e = callback_sql_result(tx, g->id, HANDLE_FAILED,
                                 STR("paid at the channel, no such payment"), row.row.retry_count, 0,

@@ -11,33 +11,22 @@ SQL(channel_key_of, "SELECT serial, origin, pem, not_before, not_after FROM chan
 static enum err insert(struct tx *tx, struct str account, const struct learnt_key *key,
                        struct err_info *info)
 {
-    struct query *q = tx_query(tx, &channel_key_insert);
-
-    query_text(q, account);
-    query_text(q, key->serial);
-    query_text(q, key->origin);
-    query_blob(q, key->pem);
-    query_int(q, key->not_before_ms);
-    query_int(q, key->not_after_ms);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &channel_key_insert,
+                   BINDS(bind_text(account), bind_text(key->serial), bind_text(key->origin),
+                         bind_blob(key->pem), bind_int(key->not_before_ms),
+                         bind_int(key->not_after_ms), bind_int(tx_now_ms(tx)),
+                         bind_int(tx_now_ms(tx))),
+                   NULL, info);
 }
 
 static enum err replace(struct tx *tx, struct str account, const struct learnt_key *key,
                         struct err_info *info)
 {
-    struct query *q = tx_query(tx, &channel_key_replace);
-
-    query_text(q, key->origin);
-    query_blob(q, key->pem);
-    query_int(q, key->not_before_ms);
-    query_int(q, key->not_after_ms);
-    query_int(q, tx_now_ms(tx));
-    query_text(q, account);
-    query_text(q, key->serial);
-    query_text(q, key->origin);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &channel_key_replace,
+                   BINDS(bind_text(key->origin), bind_blob(key->pem), bind_int(key->not_before_ms),
+                         bind_int(key->not_after_ms), bind_int(tx_now_ms(tx)), bind_text(account),
+                         bind_text(key->serial), bind_text(key->origin)),
+                   NULL, info);
 }
 
 enum err channel_keys_keep(struct tx *tx, struct str account, const struct learnt_keys *keys,
@@ -54,18 +43,11 @@ enum err channel_keys_keep(struct tx *tx, struct str account, const struct learn
 enum err channel_keys_of(struct tx *tx, struct str account, struct learnt_keys *ret,
                          struct err_info *info)
 {
-    struct query *q = tx_query(tx, &channel_key_of);
     size_t n = 0;
 
-    query_text(q, account);
-    query_int(q, LEARNT_KEYS_MAX);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
+    struct query *q =
+        tx_select(tx, &channel_key_of, BINDS(bind_text(account), bind_int(LEARNT_KEYS_MAX)));
+    while (n < LEARNT_KEYS_MAX && query_row(q))
         ret->items[n++] = (struct learnt_key) {
             .serial = col_text(q, 0),
             .origin = col_text(q, 1),
@@ -73,7 +55,5 @@ enum err channel_keys_of(struct tx *tx, struct str account, struct learnt_keys *
             .not_before_ms = col_int(q, 3),
             .not_after_ms = col_int(q, 4),
         };
-    }
-    ret->count = n;
-    return ERR_OK;
+    return query_end_n(q, n, &ret->count, info);
 }

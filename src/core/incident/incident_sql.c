@@ -29,71 +29,42 @@ SQL(incident_of_subject, "SELECT " ROW " FROM incident WHERE subject_id = ? ORDE
 enum err incident_sql_insert(struct tx *tx, struct number no, const struct incident *incident,
                              struct err_info *info)
 {
-    struct query *q = tx_query(tx, &incident_insert);
     int64_t now = tx_now_ms(tx);
 
-    query_int(q, no.id);
-    query_int(q, no.slot);
-    query_int(q, (int64_t)incident->kind);
-    query_int(q, (int64_t)incident->subject.kind);
-    query_int(q, incident->subject.id);
-    query_text(q, incident->discriminator);
-    query_int(q, incident->caller);
-    query_int(q, (int64_t)incident->policy);
-    query_int(q, no.id);
-    query_text(q, incident->detail);
-    query_int(q, now);
-    query_int(q, now);
-    query_int(q, now);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &incident_insert,
+                   BINDS(bind_int(no.id), bind_int(no.slot), bind_int(incident->kind),
+                         bind_int(incident->subject.kind), bind_int(incident->subject.id),
+                         bind_text(incident->discriminator), bind_int(incident->caller),
+                         bind_int(incident->policy), bind_int(no.id), bind_text(incident->detail),
+                         bind_int(now), bind_int(now), bind_int(now)),
+                   NULL, info);
 }
 
 enum err incident_sql_id(struct tx *tx, const struct incident *incident, int64_t *ret_id,
                          struct err_info *info)
 {
-    struct query *q = tx_query(tx, &incident_id);
-    bool row;
-
-    query_int(q, incident->subject.id);
-    query_int(q, (int64_t)incident->kind);
-    query_text(q, incident->discriminator);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no such incident");
+    struct query *q = tx_select(tx, &incident_id,
+                                BINDS(bind_int(incident->subject.id), bind_int(incident->kind),
+                                      bind_text(incident->discriminator)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such incident");
     *ret_id = col_int(q, 0);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 enum err incident_sql_count(struct tx *tx, int64_t id, int64_t report, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &incident_count_up);
-
-    query_int(q, report);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, tx_now_ms(tx));
-    query_int(q, id);
-    query_int(q, report);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &incident_count_up,
+                   BINDS(bind_int(report), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx)),
+                         bind_int(id), bind_int(report)),
+                   NULL, info);
 }
 
 static enum err rows(struct query *q, struct incident_row *ret, size_t max, size_t *ret_n,
                      struct err_info *info)
 {
     size_t n = 0;
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n == max) {
-            query_end(q);
-            break;
-        }
+    while (n < max && query_row(q))
         ret[n++] = (struct incident_row) {
             .no = number_make(NUMBER_INCIDENT, (unsigned)col_int(q, 1), col_int(q, 0)),
             .kind = (enum incident_kind)col_int(q, 2),
@@ -109,32 +80,26 @@ static enum err rows(struct query *q, struct incident_row *ret, size_t max, size
             .last_seen_ms = col_int(q, 12),
             .caller = col_int(q, 13),
         };
-    }
-    *ret_n = n;
-    return ERR_OK;
+    return query_end_n(q, n, ret_n, info);
 }
 
 enum err incident_sql_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit,
                            struct incident_row *ret, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, state < 0 ? &incident_list_any : &incident_list_state);
+    struct binds binds = BINDS(bind_int(state), bind_int(before), bind_int(caller),
+                               bind_int(caller), bind_int((int64_t)limit));
+    struct query *q = state < 0 ? tx_select(tx, &incident_list_any, binds_skip(binds, 1))
+                                : tx_select(tx, &incident_list_state, binds);
 
-    if (state >= 0)
-        query_int(q, state);
-    query_int(q, before);
-    query_int(q, caller);
-    query_int(q, caller);
-    query_int(q, (int64_t)limit);
     return rows(q, ret, limit, ret_n, info);
 }
 
 enum err incident_sql_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max,
                          size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &incident_of_subject);
+    struct query *q =
+        tx_select(tx, &incident_of_subject, BINDS(bind_int(subject_id), bind_int((int64_t)max)));
 
-    query_int(q, subject_id);
-    query_int(q, (int64_t)max);
     return rows(q, ret, max, ret_n, info);
 }
 
@@ -142,11 +107,9 @@ SQL(incident_row_known, "SELECT 1 FROM incident WHERE id = ?");
 
 enum err incident_sql_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &incident_row_known);
-
-    query_int(q, id);
-    enum err e = query_next(q, ret, info);
-    if (!e && *ret)
-        query_end(q);
+    int64_t there;
+    enum err e = tx_select_int(tx, &incident_row_known, BINDS(bind_int(id)), &there, info);
+    if (!e)
+        *ret = there;
     return e;
 }

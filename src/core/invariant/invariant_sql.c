@@ -32,17 +32,11 @@ SQL(invariant_payments,
 enum err invariant_page(struct tx *tx, int64_t *after_id, size_t limit, struct invariants *sum,
                         int64_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &invariant_payments);
-    bool row;
-
-    query_int(q, tx_now_ms(tx) - UNSETTLED_AFTER_MS);
-    query_int(q, *after_id);
-    query_int(q, (int64_t)limit);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_internal(info, "a count without a row");
+    struct query *q = tx_select(tx, &invariant_payments,
+                                BINDS(bind_int(tx_now_ms(tx) - UNSETTLED_AFTER_MS),
+                                      bind_int(*after_id), bind_int((int64_t)limit)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_INTERNAL, "a count without a row");
 
     int64_t n = col_int(q, 0);
     if (n)
@@ -55,8 +49,7 @@ enum err invariant_page(struct tx *tx, int64_t *after_id, size_t limit, struct i
     sum->overdrawn += col_int(q, 6);
     sum->winner += col_int(q, 7);
     *ret_n = n;
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 SQL(invariant_open_incidents,
@@ -64,16 +57,13 @@ SQL(invariant_open_incidents,
 
 enum err invariant_incidents(struct tx *tx, int64_t ret[INCIDENT_KINDS], struct err_info *info)
 {
-    struct query *q = tx_query(tx, &invariant_open_incidents);
-    bool row;
+    struct query *q = tx_select(tx, &invariant_open_incidents, NO_BINDS);
 
     memset(ret, 0, INCIDENT_KINDS * sizeof *ret);
-    for (;;) {
-        enum err e = query_next(q, &row, info);
-        if (e || !row)
-            return e;
+    while (query_row(q)) {
         int64_t kind = col_int(q, 0);
         if (kind > 0 && kind < INCIDENT_KINDS)
             ret[kind] = col_int(q, 1);
     }
+    return query_end(q, info);
 }

@@ -32,6 +32,11 @@ struct journal_head {
     struct sha256 hash; /* of the row `id`; all zero for none */
 };
 
+/* On the aggregate's row, in its own UPDATE. */
+#define JOURNAL_HEAD_SET "journal_id = ?, journal_seq = ?, journal_hash = ?"
+#define JOURNAL_HEAD_BINDS(head)                                                                   \
+    bind_int((head)->id), bind_int((head)->seq), bind_blob(sha256_str(&(head)->hash))
+
 struct journal_row {
     int64_t id;
     struct number subject;

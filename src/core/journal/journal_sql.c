@@ -16,39 +16,22 @@ SQL(journal_by_id,
 
 enum err journal_sql_insert(struct tx *tx, const struct journal_row *row, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &journal_insert_row);
-
-    query_int(q, row->id);
-    query_int(q, row->subject.slot);
-    query_int(q, (int64_t)row->subject.kind);
-    query_int(q, row->subject.id);
-    query_int(q, row->seq);
-    query_int(q, row->from);
-    query_int(q, row->to);
-    query_int(q, (int64_t)row->cause);
-    query_int(q, (int64_t)row->evidence_kind);
-    query_int(q, row->evidence_ref);
-    query_text(q, row->actor);
-    query_text(q, row->trace_id);
-    query_text(q, row->note);
-    query_int(q, row->prev_id);
-    query_blob(q, sha256_str(&row->prev_hash));
-    query_int(q, row->time_ms);
-    query_int(q, row->time_ms);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &journal_insert_row,
+                   BINDS(bind_int(row->id), bind_int(row->subject.slot),
+                         bind_int(row->subject.kind), bind_int(row->subject.id), bind_int(row->seq),
+                         bind_int(row->from), bind_int(row->to), bind_int(row->cause),
+                         bind_int((int64_t)row->evidence_kind), bind_int(row->evidence_ref),
+                         bind_text(row->actor), bind_text(row->trace_id), bind_text(row->note),
+                         bind_int(row->prev_id), bind_blob(sha256_str(&row->prev_hash)),
+                         bind_int(row->time_ms), bind_int(row->time_ms)),
+                   NULL, info);
 }
 
 enum err journal_sql_load(struct tx *tx, int64_t id, struct journal_row *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &journal_by_id);
-    bool row;
-
-    query_int(q, id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no journal row %" PRId64, id);
+    struct query *q = tx_select(tx, &journal_by_id, BINDS(bind_int(id)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no journal row %" PRId64, id);
     struct str prev = col_blob(q, 13);
     *ret = (struct journal_row) {
         .id = id,
@@ -68,19 +51,16 @@ enum err journal_sql_load(struct tx *tx, int64_t id, struct journal_row *ret, st
     };
     if (prev.n == sizeof ret->prev_hash.b)
         memcpy(ret->prev_hash.b, prev.p, prev.n);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 SQL(journal_row_known, "SELECT 1 FROM state_journal WHERE id = ?");
 
 enum err journal_sql_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &journal_row_known);
-
-    query_int(q, id);
-    enum err e = query_next(q, ret, info);
-    if (!e && *ret)
-        query_end(q);
+    int64_t there;
+    enum err e = tx_select_int(tx, &journal_row_known, BINDS(bind_int(id)), &there, info);
+    if (!e)
+        *ret = there;
     return e;
 }

@@ -85,7 +85,7 @@ static enum err insert(struct tx *tx, struct order *o, struct str order_key, int
     for (size_t i = 0; i < o->item_count; i++)
         if ((e = order_sql_insert_item(tx, o->no.id, &o->items[i], info)))
             return e;
-    if (o->expire_ms && (e = order_sql_due_insert(tx, o->expire_ms, o->no.id, info)))
+    if (o->expire_ms && (e = due_insert(tx, &order_due, o->expire_ms, o->no.id, info)))
         return e;
     return journal_insert(tx, &row, info);
 }
@@ -294,7 +294,7 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
     k->from = o.status;
     if (!mutation_on(MUTATION_CANCEL_UNSETTLED) && (e = order_settle(tx, k->order_id, &o, info)))
         return e;
-    if (k->due_ms && (e = order_sql_due_delete(tx, k->due_ms, k->order_id, info)))
+    if (k->due_ms && (e = due_delete(tx, &order_due, k->due_ms, k->order_id, info)))
         return e;
     if (payable_status(o.status)) {
         enum order_cancel why = k->why;
@@ -307,11 +307,11 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
         if ((e = order_try_cancel(tx, &o, k->act, &k->done, info)))
             return e;
         if (why == CANCEL_NO && k->due_ms && o.expire_ms &&
-            (e = order_sql_due_insert(tx, o.expire_ms, k->order_id, info)))
+            (e = due_insert(tx, &order_due, o.expire_ms, k->order_id, info)))
             return e; /* not expired any more: the clock stepped back since the page was read */
         if (!k->done && why != CANCEL_NO) {
             k->again_ms = tx_now_ms(tx) + CLOSE_AGAIN_MS;
-            if ((e = order_sql_due_insert(tx, k->again_ms, k->order_id, info)) ||
+            if ((e = due_insert(tx, &order_due, k->again_ms, k->order_id, info)) ||
                 (e = collect_open(tx, k, info)))
                 return e;
         }

@@ -39,104 +39,62 @@ SQL(order_items, "SELECT line_no, sku, name, unit_price, quantity, line_amount, 
     " AND id < ? AND id >= ? AND (? < 0 OR order_status = ?) AND (? IS NULL OR merchant_order_no " \
     "= ?) ORDER BY id DESC LIMIT ?"
 SQL(order_list_user,
-    "SELECT " COLUMNS " FROM order_info WHERE caller = ? AND user_id = ?" LIST_FILTER);
+    "SELECT " COLUMNS " FROM order_info WHERE user_id = ? AND caller = ?" LIST_FILTER);
 SQL(order_list_all, "SELECT " COLUMNS " FROM order_info WHERE caller = ?" LIST_FILTER);
 
-#define HEAD                                                                                       \
-    "version = version + 1, journal_id = ?, journal_seq = ?, journal_hash = ?, update_time = ?"
-#define GUARD " WHERE id = ? AND order_status = ? AND version = ?"
+/* What every move ends with. The values are those of the order as it shall be, the guard's those of
+ * the order as it is. */
+#define CHANGED "version = version + 1, update_time = ?"
+#define GUARD   " WHERE id = ? AND order_status = ? AND version = ?"
+#define EDGE    JOURNAL_HEAD_SET ", " CHANGED GUARD
 
-SQL(order_attempt, "UPDATE order_info SET order_status = 1, " HEAD GUARD
+#define CHANGED_BINDS(next, o)                                                                     \
+    bind_int((next)->update_ms), bind_int((o)->no.id), bind_int((o)->status), bind_int((o)->version)
+#define EDGE_BINDS(next, o) JOURNAL_HEAD_BINDS(&(next)->journal), CHANGED_BINDS(next, o)
+
+SQL(order_attempt, "UPDATE order_info SET order_status = 1, " EDGE
                    " AND cancel_requested = 0 AND (expire_time = 0 OR expire_time > ?)");
 SQL(order_paid, "UPDATE order_info SET order_status = 2, pay_id = ?, channel = ?, transaction_id = "
-                "?, pay_time = ?, " HEAD GUARD " AND pay_id IS NULL");
-SQL(order_status_only, "UPDATE order_info SET order_status = ?, " HEAD GUARD);
+                "?, pay_time = ?, " EDGE " AND pay_id IS NULL");
+SQL(order_status_only, "UPDATE order_info SET order_status = ?, " EDGE);
 
 SQL(order_cancel_requested,
-    "UPDATE order_info SET cancel_requested = ?, cancel_reason = ?, cancel_time = ?, version = "
-    "version + 1, update_time = ?" GUARD " AND cancel_requested = 0");
+    "UPDATE order_info SET cancel_requested = ?, cancel_reason = ?, cancel_time = ?, " CHANGED GUARD
+    " AND cancel_requested = 0");
 
-SQL(order_due_insert, "INSERT INTO order_due (due, id) VALUES (?, ?)");
-SQL(order_due_delete, "DELETE FROM order_due WHERE due = ? AND id = ?");
+DUE_TABLE(order_due);
 SQL(order_due_page, "SELECT d.due, d.id, o.slot FROM order_due d JOIN order_info o ON o.id = d.id "
                     "WHERE d.due <= ? ORDER BY d.due, d.id LIMIT ?");
-
-static void bind_head(struct query *q, const struct journal_head *head, int64_t now_ms)
-{
-    query_int(q, head->id);
-    query_int(q, head->seq);
-    query_blob(q, sha256_str(&head->hash));
-    query_int(q, now_ms);
-}
-
-static void bind_guard(struct query *q, const struct order *o)
-{
-    query_int(q, o->no.id);
-    query_int(q, (int64_t)o->status);
-    query_int(q, o->version);
-}
-
-static enum err one_row(struct query *q, struct err_info *info)
-{
-    int64_t changed;
-    enum err e = query_run(q, &changed, info);
-    if (!e && changed != 1)
-        return err_set(info, ERR_RETRY, "the order was moved by somebody else");
-    return e;
-}
 
 enum err order_sql_insert(struct tx *tx, const struct order *o, struct str order_key,
                           struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_insert);
-
-    query_int(q, o->no.id);
-    query_int(q, o->no.slot);
-    query_int(q, o->caller);
-    query_text(q, order_key);
-    query_text(q, o->merchant_order_no);
-    query_text(q, o->user_id);
-    query_text(q, o->subject);
-    query_int(q, money_fen(o->order_amount));
-    query_int(q, money_fen(o->discount));
-    query_int(q, money_fen(o->shipping));
-    query_int(q, money_fen(o->tax));
-    query_int(q, money_fen(o->pay_amount));
-    query_text(q, money_currency(&o->pay_amount));
-    query_int(q, (int64_t)o->status);
-    query_int(q, o->inline_order);
-    query_int(q, o->expire_ms);
-    query_text(q, o->request_id);
-    query_blob(q, sha256_str(&o->digest));
-    query_text(q, o->remark);
-    query_text(q, o->trace_id);
-    query_int(q, o->version);
-    query_int(q, o->journal.id);
-    query_int(q, o->journal.seq);
-    query_blob(q, sha256_str(&o->journal.hash));
-    query_int(q, o->create_ms);
-    query_int(q, o->update_ms);
-    return query_run(q, NULL, info);
+    return tx_exec(
+        tx, &order_insert,
+        BINDS(bind_int(o->no.id), bind_int(o->no.slot), bind_int(o->caller), bind_text(order_key),
+              bind_text(o->merchant_order_no), bind_text(o->user_id), bind_text(o->subject),
+              bind_int(money_fen(o->order_amount)), bind_int(money_fen(o->discount)),
+              bind_int(money_fen(o->shipping)), bind_int(money_fen(o->tax)),
+              bind_int(money_fen(o->pay_amount)), bind_text(money_currency(&o->pay_amount)),
+              bind_int(o->status), bind_int(o->inline_order), bind_int(o->expire_ms),
+              bind_text(o->request_id), bind_blob(sha256_str(&o->digest)), bind_text(o->remark),
+              bind_text(o->trace_id), bind_int(o->version), JOURNAL_HEAD_BINDS(&o->journal),
+              bind_int(o->create_ms), bind_int(o->update_ms)),
+        NULL, info);
 }
 
 enum err order_sql_insert_item(struct tx *tx, int64_t order_id, const struct order_item *item,
                                struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_item_insert);
     int64_t now = tx_now_ms(tx);
 
-    query_int(q, order_id);
-    query_int(q, item->line_no);
-    query_text(q, item->sku);
-    query_text(q, item->name);
-    query_int(q, money_fen(item->unit_price));
-    query_int(q, item->quantity);
-    query_int(q, money_fen(item->line_amount));
-    query_int(q, money_fen(item->discount));
-    query_int(q, money_fen(item->paid_share));
-    query_int(q, now);
-    query_int(q, now);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &order_item_insert,
+                   BINDS(bind_int(order_id), bind_int(item->line_no), bind_text(item->sku),
+                         bind_text(item->name), bind_int(money_fen(item->unit_price)),
+                         bind_int(item->quantity), bind_int(money_fen(item->line_amount)),
+                         bind_int(money_fen(item->discount)), bind_int(money_fen(item->paid_share)),
+                         bind_int(now), bind_int(now)),
+                   NULL, info);
 }
 
 static enum err read_order(struct query *q, struct order *ret, struct err_info *info)
@@ -184,49 +142,32 @@ static enum err read_order(struct query *q, struct order *ret, struct err_info *
 
 static enum err read_one(struct query *q, struct order *ret, struct err_info *info)
 {
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no such order");
-    e = read_order(q, ret, info);
-    query_end(q);
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no such order");
+    enum err e = read_order(q, ret, info);
+    query_end(q, NULL);
     return e;
 }
 
 enum err order_sql_load(struct tx *tx, int64_t id, struct order *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_by_id);
-
-    query_int(q, id);
-    return read_one(q, ret, info);
+    return read_one(tx_select(tx, &order_by_id, BINDS(bind_int(id))), ret, info);
 }
 
 enum err order_sql_find(struct tx *tx, int64_t caller, struct str order_key, struct order *ret,
                         struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_by_key);
-
-    query_int(q, caller);
-    query_text(q, order_key);
-    return read_one(q, ret, info);
+    return read_one(tx_select(tx, &order_by_key, BINDS(bind_int(caller), bind_text(order_key))),
+                    ret, info);
 }
 
 enum err order_sql_merchant_no(struct tx *tx, int64_t id, struct str *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &merchant_no_by_id);
-    bool row;
-
-    query_int(q, id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_internal(info, "a payment without its order %" PRId64, id);
+    struct query *q = tx_select(tx, &merchant_no_by_id, BINDS(bind_int(id)));
+    if (!query_row(q))
+        return query_none(q, info, ERR_INTERNAL, "a payment without its order %" PRId64, id);
     *ret = col_text(q, 0);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
 }
 
 static enum err read_item(struct query *q, const struct order *o, struct order_item *ret,
@@ -252,26 +193,18 @@ static enum err read_item(struct query *q, const struct order *o, struct order_i
 
 enum err order_sql_items(struct tx *tx, struct order *o, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_items);
+    struct query *q = tx_select(tx, &order_items, BINDS(bind_int(o->no.id)));
     struct order_item *items = arena_array(tx_arena(tx), ORDER_ITEMS_MAX, sizeof *items);
     size_t n = 0;
+    enum err e = ERR_OK;
 
-    query_int(q, o->no.id);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
+    while (!e && query_row(q))
         e = n < ORDER_ITEMS_MAX
                 ? read_item(q, o, &items[n++], info)
                 : err_internal(info, "order %" PRId64 " has too many lines", o->no.id);
-        if (e) {
-            query_end(q);
-            return e;
-        }
-    }
+    enum err end = query_end(q, info);
+    if (e || end)
+        return e ? e : end;
     o->items = items;
     o->item_count = n;
     return ERR_OK;
@@ -280,160 +213,113 @@ enum err order_sql_items(struct tx *tx, struct order *o, struct err_info *info)
 enum err order_sql_list(struct tx *tx, int64_t caller, const struct order_filter *f,
                         struct order *ret, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, f->user_id.n ? &order_list_user : &order_list_all);
     struct str merchant_order_no = f->merchant_order_no.n ? f->merchant_order_no : STR_NONE;
     int64_t before = f->before_id ? f->before_id : INT64_MAX;
     int64_t to = f->created_to_ms ? number_first_id(f->created_to_ms) : INT64_MAX;
+    struct binds binds =
+        BINDS(bind_text(f->user_id), bind_int(caller), bind_int(before < to ? before : to),
+              bind_int(f->created_from_ms ? number_first_id(f->created_from_ms) : 0),
+              bind_int(f->status), bind_int(f->status), bind_text(merchant_order_no),
+              bind_text(merchant_order_no), bind_int((int64_t)f->limit));
+    struct query *q = f->user_id.n ? tx_select(tx, &order_list_user, binds)
+                                   : tx_select(tx, &order_list_all, binds_skip(binds, 1));
     size_t n = 0;
+    enum err e = ERR_OK;
 
-    query_int(q, caller);
-    if (f->user_id.n)
-        query_text(q, f->user_id);
-    query_int(q, before < to ? before : to);
-    query_int(q, f->created_from_ms ? number_first_id(f->created_from_ms) : 0);
-    query_int(q, f->status);
-    query_int(q, f->status);
-    query_text(q, merchant_order_no);
-    query_text(q, merchant_order_no);
-    query_int(q, (int64_t)f->limit);
-    while (n < f->limit) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row) {
-            *ret_n = n;
-            return ERR_OK;
-        }
-        if ((e = read_order(q, &ret[n], info))) {
-            query_end(q);
-            return e;
-        }
-        n++;
-    }
-    query_end(q);
+    while (!e && n < f->limit && query_row(q))
+        e = read_order(q, &ret[n++], info);
+    enum err end = query_end(q, info);
+    if (e || end)
+        return e ? e : end;
     *ret_n = n;
     return ERR_OK;
 }
 
-static void moved(struct tx *tx, struct order *o, const struct journal_head *head,
-                  enum order_status to)
+/* The statement that makes `next` of *o. */
+static enum err update(struct tx *tx, struct order *o, const struct order *next,
+                       const struct sql *sql, struct binds binds, struct err_info *info)
 {
-    o->status = to;
-    o->version++;
-    o->journal = *head;
-    o->update_ms = tx_now_ms(tx);
+    enum err e = tx_exec_one(tx, sql, binds, "the order was moved by somebody else", info);
+    if (!e)
+        *o = *next;
+    return e;
+}
+
+static struct order changed(struct tx *tx, const struct order *o)
+{
+    struct order next = *o;
+
+    next.version++;
+    next.update_ms = tx_now_ms(tx);
+    return next;
+}
+
+static struct order moved(struct tx *tx, const struct order *o, const struct journal_head *head,
+                          enum order_status to)
+{
+    struct order next = changed(tx, o);
+
+    next.status = to;
+    next.journal = *head;
+    return next;
 }
 
 enum err order_sql_attempt(struct tx *tx, struct order *o, const struct journal_head *head,
                            struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_attempt);
+    struct order next = moved(tx, o, head, ORDER_PAYING);
 
-    bind_head(q, head, tx_now_ms(tx));
-    bind_guard(q, o);
-    query_int(q, tx_now_ms(tx));
-    enum err e = one_row(q, info);
-    if (!e)
-        moved(tx, o, head, ORDER_PAYING);
-    return e;
+    return update(tx, o, &next, &order_attempt,
+                  BINDS(EDGE_BINDS(&next, o), bind_int(tx_now_ms(tx))), info);
 }
 
 enum err order_sql_paid(struct tx *tx, struct order *o, const struct journal_head *head,
                         const struct order_paid *paid, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_paid);
+    struct order next = moved(tx, o, head, ORDER_PAID);
 
-    query_int(q, paid->pay_no.id);
-    query_int(q, paid->channel);
-    query_text(q, paid->transaction_id);
-    query_int(q, paid->pay_ms);
-    bind_head(q, head, tx_now_ms(tx));
-    bind_guard(q, o);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    o->pay_no = paid->pay_no;
-    o->channel = paid->channel;
-    o->transaction_id = paid->transaction_id;
-    o->pay_ms = paid->pay_ms;
-    moved(tx, o, head, ORDER_PAID);
-    return ERR_OK;
+    next.pay_no = paid->pay_no;
+    next.channel = paid->channel;
+    next.transaction_id = paid->transaction_id;
+    next.pay_ms = paid->pay_ms;
+    return update(tx, o, &next, &order_paid,
+                  BINDS(bind_int(paid->pay_no.id), bind_int(paid->channel),
+                        bind_text(paid->transaction_id), bind_int(paid->pay_ms),
+                        EDGE_BINDS(&next, o)),
+                  info);
 }
 
 enum err order_sql_status(struct tx *tx, struct order *o, const struct journal_head *head,
                           enum order_status to, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_status_only);
+    struct order next = moved(tx, o, head, to);
 
-    query_int(q, (int64_t)to);
-    bind_head(q, head, tx_now_ms(tx));
-    bind_guard(q, o);
-    enum err e = one_row(q, info);
-    if (!e)
-        moved(tx, o, head, to);
-    return e;
+    return update(tx, o, &next, &order_status_only, BINDS(bind_int(to), EDGE_BINDS(&next, o)),
+                  info);
 }
 
 enum err order_sql_request_cancel(struct tx *tx, struct order *o, enum order_cancel why,
                                   struct str reason, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_cancel_requested);
-    int64_t now = tx_now_ms(tx);
+    struct order next = changed(tx, o);
 
-    query_int(q, (int64_t)why);
-    query_text(q, reason);
-    query_int(q, now);
-    query_int(q, now);
-    bind_guard(q, o);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    o->cancel_requested = why;
-    o->cancel_reason = reason;
-    o->cancel_ms = now;
-    o->version++;
-    o->update_ms = now;
-    return ERR_OK;
-}
-
-enum err order_sql_due_insert(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &order_due_insert);
-
-    query_int(q, due_ms);
-    query_int(q, id);
-    enum err e = query_run(q, NULL, info);
-    return e == ERR_EXISTS ? ERR_OK : e;
-}
-
-enum err order_sql_due_delete(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &order_due_delete);
-
-    query_int(q, due_ms);
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    next.cancel_requested = why;
+    next.cancel_reason = reason;
+    next.cancel_ms = tx_now_ms(tx);
+    return update(
+        tx, o, &next, &order_cancel_requested,
+        BINDS(bind_int(why), bind_text(reason), bind_int(next.cancel_ms), CHANGED_BINDS(&next, o)),
+        info);
 }
 
 enum err order_sql_due_page(struct tx *tx, int64_t until_ms, size_t max, struct order_due *ret,
                             size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &order_due_page);
+    struct query *q =
+        tx_select(tx, &order_due_page, BINDS(bind_int(until_ms), bind_int((int64_t)max)));
     size_t n = 0;
 
-    query_int(q, until_ms);
-    query_int(q, (int64_t)max);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n < max)
-            ret[n++] = (struct order_due) { col_int(q, 0), col_int(q, 1), (unsigned)col_int(q, 2) };
-    }
-    *ret_n = n;
-    return ERR_OK;
+    while (n < max && query_row(q))
+        ret[n++] = (struct order_due) { col_int(q, 0), col_int(q, 1), (unsigned)col_int(q, 2) };
+    return query_end_n(q, n, ret_n, info);
 }

@@ -7,6 +7,7 @@
 #define FENPAY_ORDER_SQL_H
 
 #include "core/order/order.h"
+#include "store/due.h"
 
 /* ERR_EXISTS: the caller has an order of this key. */
 enum err order_sql_insert(struct tx *tx, const struct order *o, struct str order_key,
@@ -43,8 +44,7 @@ enum err order_sql_status(struct tx *tx, struct order *o, const struct journal_h
 enum err order_sql_request_cancel(struct tx *tx, struct order *o, enum order_cancel why,
                                   struct str reason, struct err_info *info);
 
-enum err order_sql_due_insert(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info);
-enum err order_sql_due_delete(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info);
+extern const struct due_table order_due;
 struct order_due {
     int64_t due_ms, id;
     unsigned slot;

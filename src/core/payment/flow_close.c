@@ -257,9 +257,9 @@ static enum err take_open(struct tx *tx, struct due *d, struct payment *p, struc
     /* An extra wake-up: its rung is still to come. Or the clock stepped back since the page was
      * read, and the rung's own row was taken away just now. */
     if (p->next_query_ms > now)
-        return payment_sql_due_insert(tx, p->next_query_ms, p->no.id, info);
+        return due_insert(tx, &payment_due, p->next_query_ms, p->no.id, info);
     if (silent) /* not asked: it stays on its rung */
-        return payment_sql_due_insert(tx, now + SILENT_AGAIN_MS, p->no.id, info);
+        return due_insert(tx, &payment_due, now + SILENT_AGAIN_MS, p->no.id, info);
     return payment_sql_schedule(tx, p, payment_next_query(now, p->query_count + 1, p->expire_ms),
                                 p->query_count + 1, info);
 }
@@ -277,7 +277,7 @@ static enum err take_success(struct tx *tx, struct payment *p, struct err_info *
         return e;
     if (p->settled != SETTLED_NO)
         return ERR_OK;
-    return payment_sql_due_insert(tx, tx_now_ms(tx) + SETTLE_AGAIN_MS, p->no.id, info);
+    return due_insert(tx, &payment_due, tx_now_ms(tx) + SETTLE_AGAIN_MS, p->no.id, info);
 }
 
 static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -288,7 +288,7 @@ static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
 
     d->act = DUE_NOTHING;
     for (size_t i = 0; i < d->due_n; i++)
-        if ((e = payment_sql_due_delete(tx, d->dues[i], d->id, info)))
+        if ((e = due_delete(tx, &payment_due, d->dues[i], d->id, info)))
             return e;
     if ((e = payment_load(tx, d->id, &p, info)))
         return e;
@@ -305,8 +305,9 @@ static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
     case PAYMENT_CLOSED:
         if (payment_close_waits(&p)) {
             d->act = DUE_CLOSE;
-            e = payment_sql_due_insert(
-                tx, payment_next_close(tx_now_ms(tx), p.expire_ms, d->c->settings.query_stuck_ms),
+            e = due_insert(
+                tx, &payment_due,
+                payment_next_close(tx_now_ms(tx), p.expire_ms, d->c->settings.query_stuck_ms),
                 p.no.id, info);
         }
         break;

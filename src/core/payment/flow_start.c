@@ -375,7 +375,7 @@ static enum err insert_attempt(struct tx *tx, struct store_attempt *r, struct or
     r->twin = e == ERR_EXISTS;
     if (e)
         return r->twin ? ERR_OK : e;
-    if ((e = payment_sql_due_insert(tx, p->next_query_ms, p->no.id, info)) ||
+    if ((e = due_insert(tx, &payment_due, p->next_query_ms, p->no.id, info)) ||
         (e = journal_insert(tx, &row, info)))
         return e;
     return order_attempt_started(tx, o, r->s->act, info);

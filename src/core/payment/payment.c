@@ -343,7 +343,7 @@ static enum err move(struct tx *tx, struct payment *p, enum payment_status to, s
         return e;
     /* A success keeps a due row until its order has it; one that had ended has none any more. */
     if (to == PAYMENT_SUCCESS && p->late &&
-        (e = payment_sql_due_insert(tx, tx_now_ms(tx), p->no.id, info)))
+        (e = due_insert(tx, &payment_due, tx_now_ms(tx), p->no.id, info)))
         return e;
     if (event_of(to) && (e = emit(tx, p, x->trace_id, info)))
         return e;
@@ -359,7 +359,7 @@ static enum err wanted(struct tx *tx, struct payment *p, enum payment_move what,
     x->move = what;
     if (what == PAYMENT_CLOSE_WANTED)
         return payment_request_close(tx, p, CLOSE_TERMINAL, info);
-    return payment_sql_due_insert(tx, tx_now_ms(tx), p->no.id, info);
+    return due_insert(tx, &payment_due, tx_now_ms(tx), p->no.id, info);
 }
 
 static enum err do_cell(struct tx *tx, struct payment *p, const struct payment_cell *cell,
@@ -463,7 +463,7 @@ enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_cl
                                                  : !open || p->close_requested != CLOSE_NO))
         return ERR_OK;
     enum err e = payment_sql_close_requested(tx, p, why, info);
-    return e ? e : payment_sql_due_insert(tx, tx_now_ms(tx), p->no.id, info);
+    return e ? e : due_insert(tx, &payment_due, tx_now_ms(tx), p->no.id, info);
 }
 
 enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_settled settled,

@@ -48,31 +48,38 @@ SQL(payment_open_after,
     "payment_order p ON p.id = d.id WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, "
     "d.id LIMIT ?");
 
+/* What every edge ends with, and what stands in for it where there is no edge. The values are those
+ * of the row as it shall be, the guard's those of the row as it is. */
 #define EVIDENCE "evidence_kind = ?, evidence_ref = ?, "
-#define HEAD                                                                                       \
-    "version = version + 1, journal_id = ?, journal_seq = ?, journal_hash = ?, update_time = ?"
-#define GUARD " WHERE id = ? AND version = ? AND status = ?"
+#define CHANGED  "version = version + 1, update_time = ?"
+#define GUARD    " WHERE id = ? AND version = ? AND status = ?"
+#define EDGE     EVIDENCE JOURNAL_HEAD_SET ", " CHANGED GUARD
 
-SQL(payment_accepted, "UPDATE payment_order SET status = 1, " EVIDENCE HEAD GUARD);
+#define EVIDENCE_BINDS(next) bind_int((next)->evidence_kind), bind_int((next)->evidence_ref)
+#define CHANGED_BINDS(next, p)                                                                     \
+    bind_int((next)->update_ms), bind_int((p)->no.id), bind_int((p)->version), bind_int((p)->status)
+#define AMOUNT_BINDS(next)                                                                         \
+    bind_int(money_fen((next)->paid_amount)), bind_int(money_fen((next)->payer_amount)),           \
+        bind_int(money_fen((next)->channel_discount))
+#define EDGE_BINDS(next, p)                                                                        \
+    EVIDENCE_BINDS(next), JOURNAL_HEAD_BINDS(&(next)->journal), CHANGED_BINDS(next, p)
+
+SQL(payment_accepted, "UPDATE payment_order SET status = 1, " EDGE);
 SQL(payment_success, "UPDATE payment_order SET status = 2, late = ?, paid_amount = ?, payer_amount "
                      "= ?, channel_discount = ?, transaction_id = ?,"
-                     " pay_time = ?, " EVIDENCE HEAD GUARD);
-SQL(payment_ended, "UPDATE payment_order SET status = ?, live = ?, " EVIDENCE HEAD GUARD);
+                     " pay_time = ?, " EDGE);
+SQL(payment_ended, "UPDATE payment_order SET status = ?, live = ?, " EDGE);
 
 SQL(payment_quarantine,
     "UPDATE payment_order SET quarantined = 1, paid_amount = ?, payer_amount = ?, channel_discount "
-    "= ?, " EVIDENCE "version = version + 1, update_time = ?" GUARD " AND quarantined = 0");
-SQL(payment_close_requested, "UPDATE payment_order SET close_requested = ?, close_time = ?, "
-                             "version = version + 1, update_time = ?" GUARD);
-SQL(payment_settled,
-    "UPDATE payment_order SET settled = ?, version = version + 1, update_time = ?" GUARD
-    " AND settled = ?");
+    "= ?, " EVIDENCE CHANGED GUARD " AND quarantined = 0");
+SQL(payment_close_requested,
+    "UPDATE payment_order SET close_requested = ?, close_time = ?, " CHANGED GUARD);
+SQL(payment_settled, "UPDATE payment_order SET settled = ?, " CHANGED GUARD " AND settled = ?");
 SQL(payment_aside,
-    "UPDATE payment_order SET settled = 3, live = ?, version = version + 1, update_time = ?" GUARD
-    " AND settled = ?");
+    "UPDATE payment_order SET settled = 3, live = ?, " CHANGED GUARD " AND settled = ?");
 SQL(payment_supersede, "UPDATE payment_order SET superseded = 1, live = ?, request_id = ?, "
-                       "close_requested = ?, close_time = ?,"
-                       " version = version + 1, update_time = ?" GUARD " AND superseded = 0");
+                       "close_requested = ?, close_time = ?, " CHANGED GUARD " AND superseded = 0");
 
 SQL(payment_lease_take, "UPDATE payment_order SET call_owner = ?, call_until = ?, unknown_calls = "
                         "unknown_calls + ?, update_time = ?"
@@ -85,8 +92,7 @@ SQL(payment_credentials,
     "UPDATE payment_order SET credentials = ?, credential_expire = ? WHERE id = ?");
 
 SQL(payment_schedule, "UPDATE payment_order SET next_query_time = ?, query_count = ? WHERE id = ?");
-SQL(payment_due_insert, "INSERT INTO payment_due (due, id) VALUES (?, ?)");
-SQL(payment_due_delete, "DELETE FROM payment_due WHERE due = ? AND id = ?");
+DUE_TABLE(payment_due);
 
 #define DUE                                                                                        \
     "SELECT d.due, d.id, p.order_id, p.slot, p.status, p.settled, p.update_time FROM payment_due " \
@@ -99,71 +105,21 @@ SQL(payment_due_after,
 /* For lists only: decisions read payment_brief, which is never cut off. */
 #define ATTEMPTS_MAX 1000
 
-static enum err one_row(struct query *q, struct err_info *info)
-{
-    int64_t changed;
-    enum err e = query_run(q, &changed, info);
-    if (!e && changed != 1)
-        return err_set(info, ERR_RETRY, "the payment was changed by somebody else");
-    return e;
-}
-
-static void bind_evidence(struct query *q, const struct evidence *evidence)
-{
-    query_int(q, (int64_t)evidence->kind);
-    query_int(q, evidence->ref);
-}
-
-static void bind_head(struct query *q, const struct journal_head *head, int64_t now_ms)
-{
-    query_int(q, head->id);
-    query_int(q, head->seq);
-    query_blob(q, sha256_str(&head->hash));
-    query_int(q, now_ms);
-}
-
-static void bind_guard(struct query *q, const struct payment *p)
-{
-    query_int(q, p->no.id);
-    query_int(q, p->version);
-    query_int(q, (int64_t)p->status);
-}
-
 enum err payment_sql_insert(struct tx *tx, const struct payment *p, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_insert);
-
-    query_int(q, p->no.id);
-    query_int(q, p->no.slot);
-    query_int(q, p->order_no.id);
-    query_int(q, p->caller);
-    query_text(q, p->account);
-    query_int(q, (int64_t)p->environment);
-    query_int(q, (int64_t)p->channel);
-    query_int(q, (int64_t)p->method);
-    query_text(q, p->user_id);
-    query_text(q, p->payer);
-    query_text(q, p->client_ip);
-    query_int(q, money_fen(p->amount));
-    query_text(q, money_currency(&p->amount));
-    query_int(q, (int64_t)p->status);
-    query_text(q, p->request.endpoint);
-    query_blob(q, p->request.body);
-    query_int(q, p->call_owner);
-    query_int(q, p->call_until_ms);
-    query_text(q, p->request_id);
-    query_blob(q, sha256_str(&p->digest));
-    query_int(q, p->expire_ms);
-    query_int(q, p->next_query_ms);
-    query_text(q, p->trace_id);
-    query_text(q, p->route);
-    query_int(q, p->version);
-    query_int(q, p->journal.id);
-    query_int(q, p->journal.seq);
-    query_blob(q, sha256_str(&p->journal.hash));
-    query_int(q, p->create_ms);
-    query_int(q, p->update_ms);
-    return query_run(q, NULL, info);
+    return tx_exec(
+        tx, &payment_insert,
+        BINDS(bind_int(p->no.id), bind_int(p->no.slot), bind_int(p->order_no.id),
+              bind_int(p->caller), bind_text(p->account), bind_int(p->environment),
+              bind_int(p->channel), bind_int(p->method), bind_text(p->user_id), bind_text(p->payer),
+              bind_text(p->client_ip), bind_int(money_fen(p->amount)),
+              bind_text(money_currency(&p->amount)), bind_int(p->status),
+              bind_text(p->request.endpoint), bind_blob(p->request.body), bind_int(p->call_owner),
+              bind_int(p->call_until_ms), bind_text(p->request_id),
+              bind_blob(sha256_str(&p->digest)), bind_int(p->expire_ms), bind_int(p->next_query_ms),
+              bind_text(p->trace_id), bind_text(p->route), bind_int(p->version),
+              JOURNAL_HEAD_BINDS(&p->journal), bind_int(p->create_ms), bind_int(p->update_ms)),
+        NULL, info);
 }
 
 static enum err read_payment(struct query *q, struct payment *ret, struct err_info *info)
@@ -225,66 +181,53 @@ static enum err read_payment(struct query *q, struct payment *ret, struct err_in
 
 enum err payment_sql_load(struct tx *tx, int64_t id, struct payment *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_by_id);
-    bool row;
+    struct query *q = tx_select(tx, &payment_by_id, BINDS(bind_int(id)));
 
-    query_int(q, id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no payment %" PRId64, id);
-    e = read_payment(q, ret, info);
-    query_end(q);
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no payment %" PRId64, id);
+    enum err e = read_payment(q, ret, info);
+    query_end(q, NULL);
     return e;
 }
 
 enum err payment_sql_load_request(struct tx *tx, struct payment *p, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_request);
-    bool row;
+    struct query *q = tx_select(tx, &payment_request, BINDS(bind_int(p->no.id)));
 
-    query_int(q, p->no.id);
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    if (!row)
-        return err_set(info, ERR_NOT_FOUND, "no payment %" PRId64, p->no.id);
+    if (!query_row(q))
+        return query_none(q, info, ERR_NOT_FOUND, "no payment %" PRId64, p->no.id);
     p->request.endpoint = col_text(q, 0);
     p->request.body = col_blob(q, 1);
-    query_end(q);
-    return ERR_OK;
+    return query_end(q, info);
+}
+
+/* The rows with room for one more, which they lack at 0, 4, 8, 16, … of them. */
+static void *roomy(struct tx *tx, void *rows, size_t n, size_t size)
+{
+    if (n % 4 || (n & (n - 1)))
+        return rows;
+    void *more = arena_array(tx_arena(tx), n ? 2 * n : 4, size);
+    if (n)
+        memcpy(more, rows, n * size);
+    return more;
 }
 
 enum err payment_sql_of_order(struct tx *tx, int64_t order_id, struct payment **ret, size_t *ret_n,
                               struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_of_order);
+    struct query *q =
+        tx_select(tx, &payment_of_order, BINDS(bind_int(order_id), bind_int(ATTEMPTS_MAX)));
     struct payment *rows = NULL;
-    size_t n = 0, room = 0;
+    size_t n = 0;
+    enum err e = ERR_OK;
 
-    query_int(q, order_id);
-    query_int(q, ATTEMPTS_MAX);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n == room) {
-            struct payment *more = arena_array(tx_arena(tx), room ? 2 * room : 4, sizeof *more);
-            if (n)
-                memcpy(more, rows, n * sizeof *more);
-            rows = more;
-            room = room ? 2 * room : 4;
-        }
-        if ((e = read_payment(q, &rows[n], info))) {
-            query_end(q);
-            return e;
-        }
-        n++;
+    for (; !e && query_row(q); n++) {
+        rows = roomy(tx, rows, n, sizeof *rows);
+        e = read_payment(q, &rows[n], info);
     }
+    enum err end = query_end(q, info);
+    if (e || end)
+        return e ? e : end;
     *ret = rows;
     *ret_n = n;
     return ERR_OK;
@@ -293,26 +236,12 @@ enum err payment_sql_of_order(struct tx *tx, int64_t order_id, struct payment **
 enum err payment_sql_brief(struct tx *tx, int64_t order_id, struct payment_brief **ret,
                            size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_brief);
+    struct query *q = tx_select(tx, &payment_brief, BINDS(bind_int(order_id)));
     struct payment_brief *rows = NULL;
-    size_t n = 0, room = 0;
+    size_t n = 0;
 
-    query_int(q, order_id);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n == room) {
-            struct payment_brief *more =
-                arena_array(tx_arena(tx), room ? 2 * room : 8, sizeof *more);
-            if (n)
-                memcpy(more, rows, n * sizeof *more);
-            rows = more;
-            room = room ? 2 * room : 8;
-        }
+    while (query_row(q)) {
+        rows = roomy(tx, rows, n, sizeof *rows);
         rows[n++] = (struct payment_brief) {
             .id = col_int(q, 0),
             .channel = (enum channel_id)col_int(q, 1),
@@ -323,29 +252,15 @@ enum err payment_sql_brief(struct tx *tx, int64_t order_id, struct payment_brief
             .quarantined = col_int(q, 6) != 0,
         };
     }
-    *ret = rows;
-    *ret_n = n;
-    return ERR_OK;
-}
-
-static enum err one_id(struct query *q, int64_t *ret_id, struct err_info *info)
-{
-    bool row;
-    enum err e = query_next(q, &row, info);
-    if (e)
-        return e;
-    *ret_id = row ? col_int(q, 0) : 0;
-    if (row)
-        query_end(q);
-    return ERR_OK;
+    enum err e = query_end_n(q, n, ret_n, info);
+    if (!e)
+        *ret = rows;
+    return e;
 }
 
 enum err payment_sql_order_id(struct tx *tx, int64_t id, int64_t *ret, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_order_of);
-
-    query_int(q, id);
-    enum err e = one_id(q, ret, info);
+    enum err e = tx_select_int(tx, &payment_order_of, BINDS(bind_int(id)), ret, info);
     if (!e && !*ret)
         return err_set(info, ERR_NOT_FOUND, "no payment %" PRId64, id);
     return e;
@@ -354,58 +269,68 @@ enum err payment_sql_order_id(struct tx *tx, int64_t id, int64_t *ret, struct er
 enum err payment_sql_by_request(struct tx *tx, int64_t order_id, struct str request_id,
                                 int64_t *ret_id, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_by_request);
-
-    query_int(q, order_id);
-    query_text(q, request_id);
-    return one_id(q, ret_id, info);
+    return tx_select_int(tx, &payment_by_request, BINDS(bind_int(order_id), bind_text(request_id)),
+                         ret_id, info);
 }
 
 enum err payment_sql_live(struct tx *tx, int64_t order_id, enum channel_id channel, int64_t *ret_id,
                           struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_live);
-
-    query_int(q, order_id);
-    query_int(q, (int64_t)channel);
-    return one_id(q, ret_id, info);
+    return tx_select_int(tx, &payment_live, BINDS(bind_int(order_id), bind_int(channel)), ret_id,
+                         info);
 }
 
 enum err payment_sql_by_transaction(struct tx *tx, struct str account, struct str transaction_id,
                                     int64_t *ret_id, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_by_transaction);
-
-    query_text(q, account);
-    query_text(q, transaction_id);
-    return one_id(q, ret_id, info);
+    return tx_select_int(tx, &payment_by_transaction,
+                         BINDS(bind_text(account), bind_text(transaction_id)), ret_id, info);
 }
 
 /* ---- the edges ---- */
 
-static void moved(struct tx *tx, struct payment *p, const struct journal_head *head,
-                  const struct evidence *evidence, enum payment_status to)
+/* The statement that makes `next` of *p. */
+static enum err update(struct tx *tx, struct payment *p, const struct payment *next,
+                       const struct sql *sql, struct binds binds, struct err_info *info)
 {
-    p->status = to;
-    p->version++;
-    p->journal = *head;
-    p->evidence_kind = evidence->kind;
-    p->evidence_ref = evidence->ref;
-    p->update_ms = tx_now_ms(tx);
+    enum err e = tx_exec_one(tx, sql, binds, "the payment was changed by somebody else", info);
+    if (!e)
+        *p = *next;
+    return e;
+}
+
+static struct payment changed(struct tx *tx, const struct payment *p)
+{
+    struct payment next = *p;
+
+    next.version++;
+    next.update_ms = tx_now_ms(tx);
+    return next;
+}
+
+static void set_evidence(struct payment *next, const struct evidence *evidence)
+{
+    next->evidence_kind = evidence->kind;
+    next->evidence_ref = evidence->ref;
+}
+
+static struct payment moved(struct tx *tx, const struct payment *p, const struct journal_head *head,
+                            const struct evidence *evidence, enum payment_status to)
+{
+    struct payment next = changed(tx, p);
+
+    next.status = to;
+    next.journal = *head;
+    set_evidence(&next, evidence);
+    return next;
 }
 
 enum err payment_sql_accepted(struct tx *tx, struct payment *p, const struct journal_head *head,
                               const struct evidence *evidence, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_accepted);
+    struct payment next = moved(tx, p, head, evidence, PAYMENT_PAYING);
 
-    bind_evidence(q, evidence);
-    bind_head(q, head, tx_now_ms(tx));
-    bind_guard(q, p);
-    enum err e = one_row(q, info);
-    if (!e)
-        moved(tx, p, head, evidence, PAYMENT_PAYING);
-    return e;
+    return update(tx, p, &next, &payment_accepted, BINDS(EDGE_BINDS(&next, p)), info);
 }
 
 /* What the fact says of the money. Parts a channel does not state count as nothing. */
@@ -423,153 +348,85 @@ static void take_amounts(struct payment *p, const struct fact *fact)
 enum err payment_sql_success(struct tx *tx, struct payment *p, const struct journal_head *head,
                              const struct evidence *evidence, bool late, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_success);
+    struct payment next = moved(tx, p, head, evidence, PAYMENT_SUCCESS);
     const struct fact *fact = evidence->fact;
-    struct payment paid = *p;
 
-    take_amounts(&paid, fact);
-    paid.late = late;
-    paid.transaction_id = fact->transaction_id.n ? fact->transaction_id : STR_NONE;
-    paid.pay_ms = fact->time_ms ? fact->time_ms : tx_now_ms(tx);
-    query_int(q, paid.late);
-    query_int(q, money_fen(paid.paid_amount));
-    query_int(q, money_fen(paid.payer_amount));
-    query_int(q, money_fen(paid.channel_discount));
-    query_text(q, paid.transaction_id);
-    query_int(q, paid.pay_ms);
-    bind_evidence(q, evidence);
-    bind_head(q, head, tx_now_ms(tx));
-    bind_guard(q, p);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    *p = paid;
-    moved(tx, p, head, evidence, PAYMENT_SUCCESS);
-    return ERR_OK;
+    take_amounts(&next, fact);
+    next.late = late;
+    next.transaction_id = fact->transaction_id.n ? fact->transaction_id : STR_NONE;
+    next.pay_ms = fact->time_ms ? fact->time_ms : tx_now_ms(tx);
+    return update(tx, p, &next, &payment_success,
+                  BINDS(bind_int(next.late), AMOUNT_BINDS(&next), bind_text(next.transaction_id),
+                        bind_int(next.pay_ms), EDGE_BINDS(&next, p)),
+                  info);
 }
 
 enum err payment_sql_ended(struct tx *tx, struct payment *p, const struct journal_head *head,
                            const struct evidence *evidence, enum payment_status to,
                            struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_ended);
+    struct payment next = moved(tx, p, head, evidence, to);
 
-    query_int(q, (int64_t)to);
-    query_int(q, p->no.id);
-    bind_evidence(q, evidence);
-    bind_head(q, head, tx_now_ms(tx));
-    bind_guard(q, p);
-    enum err e = one_row(q, info);
-    if (!e)
-        moved(tx, p, head, evidence, to);
-    return e;
+    return update(tx, p, &next, &payment_ended,
+                  BINDS(bind_int(to), bind_int(p->no.id), EDGE_BINDS(&next, p)), info);
 }
 
 /* ---- no edge ---- */
 
-static void changed(struct tx *tx, struct payment *p)
-{
-    p->version++;
-    p->update_ms = tx_now_ms(tx);
-}
-
 enum err payment_sql_quarantine(struct tx *tx, struct payment *p, const struct evidence *evidence,
                                 struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_quarantine);
-    struct payment held = *p;
+    struct payment next = changed(tx, p);
 
-    take_amounts(&held, evidence->fact);
-    query_int(q, money_fen(held.paid_amount));
-    query_int(q, money_fen(held.payer_amount));
-    query_int(q, money_fen(held.channel_discount));
-    bind_evidence(q, evidence);
-    query_int(q, tx_now_ms(tx));
-    bind_guard(q, p);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    *p = held;
-    p->quarantined = true;
-    p->evidence_kind = evidence->kind;
-    p->evidence_ref = evidence->ref;
-    changed(tx, p);
-    return ERR_OK;
+    take_amounts(&next, evidence->fact);
+    set_evidence(&next, evidence);
+    next.quarantined = true;
+    return update(tx, p, &next, &payment_quarantine,
+                  BINDS(AMOUNT_BINDS(&next), EVIDENCE_BINDS(&next), CHANGED_BINDS(&next, p)), info);
 }
 
 enum err payment_sql_close_requested(struct tx *tx, struct payment *p, enum payment_close why,
                                      struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_close_requested);
-    int64_t now = tx_now_ms(tx);
+    struct payment next = changed(tx, p);
 
-    query_int(q, (int64_t)why);
-    query_int(q, now);
-    query_int(q, now);
-    bind_guard(q, p);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->close_requested = why;
-    p->close_ms = now;
-    changed(tx, p);
-    return ERR_OK;
+    next.close_requested = why;
+    next.close_ms = tx_now_ms(tx);
+    return update(tx, p, &next, &payment_close_requested,
+                  BINDS(bind_int(why), bind_int(next.close_ms), CHANGED_BINDS(&next, p)), info);
 }
 
 enum err payment_sql_settled(struct tx *tx, struct payment *p, enum payment_settled settled,
                              struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_settled);
+    struct payment next = changed(tx, p);
 
-    query_int(q, (int64_t)settled);
-    query_int(q, tx_now_ms(tx));
-    bind_guard(q, p);
-    query_int(q, (int64_t)p->settled);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->settled = settled;
-    changed(tx, p);
-    return ERR_OK;
+    next.settled = settled;
+    return update(tx, p, &next, &payment_settled,
+                  BINDS(bind_int(settled), CHANGED_BINDS(&next, p), bind_int(p->settled)), info);
 }
 
 enum err payment_sql_aside(struct tx *tx, struct payment *p, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_aside);
+    struct payment next = changed(tx, p);
 
-    query_int(q, p->no.id);
-    query_int(q, tx_now_ms(tx));
-    bind_guard(q, p);
-    query_int(q, (int64_t)p->settled);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->settled = SETTLED_ASIDE;
-    changed(tx, p);
-    return ERR_OK;
+    next.settled = SETTLED_ASIDE;
+    return update(tx, p, &next, &payment_aside,
+                  BINDS(bind_int(p->no.id), CHANGED_BINDS(&next, p), bind_int(p->settled)), info);
 }
 
 enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_supersede);
-    struct str own = number_str(tx_arena(tx), p->no);
-    int64_t now = tx_now_ms(tx);
+    struct payment next = changed(tx, p);
 
-    query_int(q, p->no.id);
-    query_text(q, own);
-    query_int(q, CLOSE_SWITCH);
-    query_int(q, now);
-    query_int(q, now);
-    bind_guard(q, p);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->superseded = true;
-    p->request_id = own;
-    p->close_requested = CLOSE_SWITCH;
-    p->close_ms = now;
-    changed(tx, p);
-    return ERR_OK;
+    next.superseded = true;
+    next.request_id = number_str(tx_arena(tx), p->no);
+    next.close_requested = CLOSE_SWITCH;
+    next.close_ms = tx_now_ms(tx);
+    return update(tx, p, &next, &payment_supersede,
+                  BINDS(bind_int(p->no.id), bind_text(next.request_id), bind_int(CLOSE_SWITCH),
+                        bind_int(next.close_ms), CHANGED_BINDS(&next, p)),
+                  info);
 }
 
 /* ---- the call lease ---- */
@@ -577,33 +434,24 @@ enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info
 enum err payment_sql_lease_take(struct tx *tx, struct payment *p, int64_t owner, int64_t until_ms,
                                 int64_t lost, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_lease_take);
+    struct payment next = *p;
 
-    query_int(q, owner);
-    query_int(q, until_ms);
-    query_int(q, lost);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, p->no.id);
-    query_int(q, p->call_owner);
-    query_int(q, p->call_until_ms);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->call_owner = owner;
-    p->call_until_ms = until_ms;
-    p->unknown_calls += lost;
-    return ERR_OK;
+    next.call_owner = owner;
+    next.call_until_ms = until_ms;
+    next.unknown_calls += lost;
+    return update(tx, p, &next, &payment_lease_take,
+                  BINDS(bind_int(owner), bind_int(until_ms), bind_int(lost),
+                        bind_int(tx_now_ms(tx)), bind_int(p->no.id), bind_int(p->call_owner),
+                        bind_int(p->call_until_ms)),
+                  info);
 }
 
 enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t owner,
                                    struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_lease_release);
     int64_t n;
-
-    query_int(q, p->no.id);
-    query_int(q, owner);
-    enum err e = query_run(q, &n, info);
+    enum err e =
+        tx_exec(tx, &payment_lease_release, BINDS(bind_int(p->no.id), bind_int(owner)), &n, info);
     if (!e && n == 1)
         p->call_owner = p->call_until_ms = 0;
     return e;
@@ -612,33 +460,23 @@ enum err payment_sql_lease_release(struct tx *tx, struct payment *p, int64_t own
 enum err payment_sql_called(struct tx *tx, struct payment *p, int64_t unknown,
                             struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_called);
+    struct payment next = *p;
 
-    query_int(q, unknown);
-    query_int(q, tx_now_ms(tx));
-    query_int(q, p->no.id);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->calls++;
-    p->unknown_calls += unknown;
-    return ERR_OK;
+    next.calls++;
+    next.unknown_calls += unknown;
+    return update(tx, p, &next, &payment_called,
+                  BINDS(bind_int(unknown), bind_int(tx_now_ms(tx)), bind_int(p->no.id)), info);
 }
 
 enum err payment_sql_credentials(struct tx *tx, struct payment *p, struct str credentials,
                                  int64_t expire_ms, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_credentials);
+    struct payment next = *p;
 
-    query_blob(q, credentials);
-    query_int(q, expire_ms);
-    query_int(q, p->no.id);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->credentials = credentials;
-    p->credential_expire_ms = expire_ms;
-    return ERR_OK;
+    next.credentials = credentials;
+    next.credential_expire_ms = expire_ms;
+    return update(tx, p, &next, &payment_credentials,
+                  BINDS(bind_blob(credentials), bind_int(expire_ms), bind_int(p->no.id)), info);
 }
 
 /* ---- the due table ---- */
@@ -646,36 +484,13 @@ enum err payment_sql_credentials(struct tx *tx, struct payment *p, struct str cr
 enum err payment_sql_schedule(struct tx *tx, struct payment *p, int64_t next_ms,
                               int64_t query_count, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_schedule);
+    struct payment next = *p;
 
-    query_int(q, next_ms);
-    query_int(q, query_count);
-    query_int(q, p->no.id);
-    enum err e = one_row(q, info);
-    if (e)
-        return e;
-    p->next_query_ms = next_ms;
-    p->query_count = query_count;
-    return payment_sql_due_insert(tx, next_ms, p->no.id, info);
-}
-
-enum err payment_sql_due_insert(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &payment_due_insert);
-
-    query_int(q, due_ms);
-    query_int(q, id);
-    enum err e = query_run(q, NULL, info);
-    return e == ERR_EXISTS ? ERR_OK : e;
-}
-
-enum err payment_sql_due_delete(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info)
-{
-    struct query *q = tx_query(tx, &payment_due_delete);
-
-    query_int(q, due_ms);
-    query_int(q, id);
-    return query_run(q, NULL, info);
+    next.next_query_ms = next_ms;
+    next.query_count = query_count;
+    enum err e = update(tx, p, &next, &payment_schedule,
+                        BINDS(bind_int(next_ms), bind_int(query_count), bind_int(p->no.id)), info);
+    return e ? e : due_insert(tx, &payment_due, next_ms, p->no.id, info);
 }
 
 static enum err due_rows(struct query *q, int64_t older_than_ms, size_t max,
@@ -683,75 +498,52 @@ static enum err due_rows(struct query *q, int64_t older_than_ms, size_t max,
 {
     size_t n = 0;
 
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n < max)
-            ret[n++] = (struct payment_due) {
-                .due_ms = col_int(q, 0),
-                .id = col_int(q, 1),
-                .order_id = col_int(q, 2),
-                .slot = (unsigned)col_int(q, 3),
-                .unsettled = col_int(q, 4) == PAYMENT_SUCCESS && col_int(q, 5) == SETTLED_NO &&
-                             col_int(q, 6) <= older_than_ms,
-            };
-    }
-    *ret_n = n;
-    return ERR_OK;
+    while (n < max && query_row(q))
+        ret[n++] = (struct payment_due) {
+            .due_ms = col_int(q, 0),
+            .id = col_int(q, 1),
+            .order_id = col_int(q, 2),
+            .slot = (unsigned)col_int(q, 3),
+            .unsettled = col_int(q, 4) == PAYMENT_SUCCESS && col_int(q, 5) == SETTLED_NO &&
+                         col_int(q, 6) <= older_than_ms,
+        };
+    return query_end_n(q, n, ret_n, info);
 }
 
 enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size_t max,
                               struct payment_due *ret, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, newest ? &payment_due_newest : &payment_due_oldest);
+    struct query *q = tx_select(tx, newest ? &payment_due_newest : &payment_due_oldest,
+                                BINDS(bind_int(until_ms), bind_int((int64_t)max)));
 
-    query_int(q, until_ms);
-    query_int(q, (int64_t)max);
     return due_rows(q, until_ms, max, ret, ret_n, info);
 }
+
+#define AFTER_BINDS(after, max)                                                                    \
+    bind_int((after)->due_ms), bind_int((after)->due_ms), bind_int((after)->id),                   \
+        bind_int((int64_t)(max))
 
 enum err payment_sql_unsettled_page(struct tx *tx, const struct payment_due *after,
                                     int64_t older_than_ms, size_t max, struct payment_due *ret,
                                     size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_due_after);
+    struct query *q = tx_select(tx, &payment_due_after, BINDS(AFTER_BINDS(after, max)));
 
-    query_int(q, after->due_ms);
-    query_int(q, after->due_ms);
-    query_int(q, after->id);
-    query_int(q, (int64_t)max);
     return due_rows(q, older_than_ms, max, ret, ret_n, info);
 }
 
 enum err payment_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
                                struct payment_open *ret, size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_query(tx, &payment_open_after);
+    struct query *q = tx_select(tx, &payment_open_after, BINDS(AFTER_BINDS(after, max)));
     size_t n = 0;
 
-    query_int(q, after->due_ms);
-    query_int(q, after->due_ms);
-    query_int(q, after->id);
-    query_int(q, (int64_t)max);
-    for (;;) {
-        bool row;
-        enum err e = query_next(q, &row, info);
-        if (e)
-            return e;
-        if (!row)
-            break;
-        if (n < max)
-            ret[n++] = (struct payment_open) {
-                .due_ms = col_int(q, 0),
-                .id = col_int(q, 1),
-                .account = col_text(q, 2),
-                .open = col_int(q, 3) <= PAYMENT_PAYING && col_int(q, 4) == col_int(q, 0),
-            };
-    }
-    *ret_n = n;
-    return ERR_OK;
+    while (n < max && query_row(q))
+        ret[n++] = (struct payment_open) {
+            .due_ms = col_int(q, 0),
+            .id = col_int(q, 1),
+            .account = col_text(q, 2),
+            .open = col_int(q, 3) <= PAYMENT_PAYING && col_int(q, 4) == col_int(q, 0),
+        };
+    return query_end_n(q, n, ret_n, info);
 }

@@ -8,6 +8,7 @@
 #define FENPAY_PAYMENT_SQL_H
 
 #include "core/payment/payment.h"
+#include "store/due.h"
 
 enum err payment_sql_insert(
     struct tx *tx, const struct payment *p,
@@ -64,12 +65,10 @@ enum err payment_sql_credentials(struct tx *tx, struct payment *p, struct str cr
                                  int64_t expire_ms, struct err_info *info);
 
 /* ---- the due table ---- */
+extern const struct due_table payment_due;
 /* next_query_time, query_count and the due row of that time. */
 enum err payment_sql_schedule(struct tx *tx, struct payment *p, int64_t next_ms,
                               int64_t query_count, struct err_info *info);
-enum err payment_sql_due_insert(struct tx *tx, int64_t due_ms, int64_t id,
-                                struct err_info *info); /* an extra wake-up; twice is fine */
-enum err payment_sql_due_delete(struct tx *tx, int64_t due_ms, int64_t id, struct err_info *info);
 /* Rows due by `until_ms`, the newest or the oldest first. */
 enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size_t max,
                               struct payment_due *ret, size_t *ret_n, struct err_info *info);

@@ -260,31 +260,28 @@ static struct stmt *prepare(struct conn *c, const struct sql *sql, struct err_in
     return stmt;
 }
 
-/* Binding can only fail by our own mistake (a wrong index, a statement that is still running). */
-static void bound(int rc)
-{
-    assert(rc == SQLITE_OK);
-}
-
 static int params(struct stmt *s)
 {
     return sqlite3_bind_parameter_count(s->s);
 }
-static void bind_int(struct stmt *s, int i, int64_t v)
+
+/* Can only fail by our own mistake (a wrong index, a statement that is still running). */
+static void bind_param(struct stmt *s, int i, const struct bind *b)
 {
-    bound(sqlite3_bind_int64(s->s, i + 1, v));
-}
-static void bind_text(struct stmt *s, int i, struct str v)
-{
-    bound(sqlite3_bind_text64(s->s, i + 1, v.p, v.n, SQLITE_STATIC, SQLITE_UTF8));
-}
-static void bind_blob(struct stmt *s, int i, struct str v)
-{
-    bound(sqlite3_bind_blob64(s->s, i + 1, v.p, v.n, SQLITE_STATIC));
-}
-static void bind_null(struct stmt *s, int i)
-{
-    bound(sqlite3_bind_null(s->s, i + 1));
+    int rc = SQLITE_MISUSE;
+
+    switch (b->kind) {
+    case BIND_INT:
+        rc = sqlite3_bind_int64(s->s, i + 1, b->v);
+        break;
+    case BIND_TEXT: /* NULL where p is */
+        rc = sqlite3_bind_text64(s->s, i + 1, b->s.p, b->s.n, SQLITE_STATIC, SQLITE_UTF8);
+        break;
+    case BIND_BLOB:
+        rc = sqlite3_bind_blob64(s->s, i + 1, b->s.p, b->s.n, SQLITE_STATIC);
+        break;
+    }
+    assert(rc == SQLITE_OK);
 }
 
 static void reset(struct stmt *s)
@@ -437,10 +434,7 @@ const struct store_driver sqlite_driver = {
     .savepoint_keep = savepoint_keep,
     .prepare = prepare,
     .params = params,
-    .bind_int = bind_int,
-    .bind_text = bind_text,
-    .bind_blob = bind_blob,
-    .bind_null = bind_null,
+    .bind = bind_param,
     .step = step,
     .changed = changed,
     .reset = reset,

@@ -84,15 +84,10 @@ struct stored {
 static enum err secret_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct stored *s = arg;
-    bool row;
-    struct query *q = tx_query(tx, &secret_of);
-    query_int(q, s->id);
-    enum err e = query_next(q, &row, info);
-    if (!e && row) {
+    struct query *q = tx_select(tx, &secret_of, BINDS(bind_int(s->id)));
+    if (query_row(q))
         s->secret = str_dup(s->arena, col_text(q, 0));
-        query_end(q);
-    }
-    return e;
+    return query_end(q, info);
 }
 
 /* What the bus will decrypt for signing, by the name both sides agreed on. */

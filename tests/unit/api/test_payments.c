@@ -239,11 +239,9 @@ static int end_poll(struct api_world *t, int fd)
 static enum err wake_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     SQL(touch, "INSERT INTO order_due (due, id) VALUES (?, ?)");
-    struct query *q = tx_query(tx, &touch);
-    query_int(q, tx_new_id(tx));
-    query_int(q, *(int64_t *)arg);
     tx_after_commit(tx, WAKE_PAYMENT, *(int64_t *)arg);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, &touch, BINDS(bind_int(tx_new_id(tx)), bind_int(*(int64_t *)arg)), NULL,
+                   info);
 }
 
 static void a_final_payment_is_answered_at_once(void **state)

@@ -89,11 +89,10 @@ static inline enum err taker_consume(struct tx *tx, const struct event *event, v
                                      struct err_info *info)
 {
     struct taker *t = ctx;
-    struct query *q = tx_query(tx, &taker_effect);
     t->calls++;
-    query_int(q, event->no.id);
-    query_int(q, (int64_t)(uintptr_t)t % 1000000007);
-    enum err e = query_run(q, NULL, info);
+    enum err e = tx_exec(
+        tx, &taker_effect,
+        BINDS(bind_int(event->no.id), bind_int((int64_t)(uintptr_t)t % 1000000007)), NULL, info);
     if (e)
         return e;
     if (t->how && (t->poison == event->no.id || t->poison == -1))

@@ -428,9 +428,7 @@ static inline bool client_given(struct core *w, const struct payment *p)
 static inline enum err first_run(struct tx *tx, bool *ret_first, struct err_info *info)
 {
     static const struct sql mark = { "mark", "INSERT INTO callback_due (due, id) VALUES (0, ?)" };
-    struct query *q = tx_query(tx, &mark);
-    query_int(q, tx_new_id(tx));
-    enum err e = query_run(q, NULL, info);
+    enum err e = tx_exec(tx, &mark, BINDS(bind_int(tx_new_id(tx))), NULL, info);
     *ret_first = !e;
     return e == ERR_EXISTS ? ERR_OK : e;
 }
@@ -508,12 +506,11 @@ static inline size_t core_due(struct core *w)
 static inline enum err chains_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     static const struct sql orders = { "orders", "SELECT id FROM order_info LIMIT 100" };
-    struct query *q = tx_query(tx, &orders);
+    struct query *q = tx_select(tx, &orders, NO_BINDS);
     int64_t ids[100];
     int n = 0;
-    bool row;
     (void)arg;
-    while (query_next(q, &row, info) == ERR_OK && row)
+    while (query_row(q))
         ids[n++] = col_int(q, 0);
     for (int i = 0; i < n; i++) {
         struct order o;

@@ -18,9 +18,7 @@ struct change {
 static enum err change_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct change *c = arg;
-    struct query *q = tx_query(tx, c->sql);
-    query_int(q, c->id);
-    return query_run(q, NULL, info);
+    return tx_exec(tx, c->sql, BINDS(bind_int(c->id)), NULL, info);
 }
 
 static void change(struct flow_world *f, const struct sql *sql, struct attempt at)

@@ -6,16 +6,6 @@
 
 #include "bus/bus.h"
 
-static enum err run_sql(struct tx *tx, void *arg, struct err_info *info)
-{
-    return query_run(tx_query(tx, arg), NULL, info);
-}
-#define RUN(w, text)                                                                               \
-    do {                                                                                           \
-        SQL(run_, text);                                                                           \
-        world_run((w), run_sql, (void *)(uintptr_t)&run_);                                         \
-    } while (0)
-
 struct reading {
     int64_t pay_id;
     enum err result;
@@ -69,7 +59,7 @@ static void every_edit_shows(void **state)
         struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
         core_paid(&w, p.no, 8800, "T1");
         assert_int_equal(chain(&w, p.no), ERR_OK);
-        world_run(&w.world, run_sql, (void *)(uintptr_t)&edits[i]);
+        world_exec(&w.world, &edits[i]);
         check_row(chain(&w, p.no) == ERR_CONFLICT, edits[i].name);
         core_close(&w);
     }
@@ -240,7 +230,7 @@ static void the_story_of_an_order(void **state)
     size_t of_payment;
     assert_int_equal(timeline_read(&w.c, &w.act, p.no, &t, &of_payment, &r), CODE_OK);
     assert_true(of_payment < n);
-    RUN(&w.world, "UPDATE state_journal SET to_status = 3 WHERE seq = 2 AND kind = 79");
+    EXEC(&w.world, "UPDATE state_journal SET to_status = 3 WHERE seq = 2 AND kind = 79");
     assert_int_equal(timeline_read(&w.c, &w.act, no, &t, &n, &r), CODE_OK);
     assert_true(told(t, n, TIMELINE_JOURNAL, "journal row"));
     assert_true(told(t, n, TIMELINE_JOURNAL, "payment PAYING -> SUCCESS"));
@@ -272,10 +262,8 @@ static enum err waiting_rule(struct tx *tx, void *arg, struct err_info *info)
         "INSERT INTO event_delivery (event_id, target, state, tries, next_time, lease_until, "
         "last_error, version, create_time, update_time) SELECT min(id), 'webhook:1', 0, 1, ?, ?, "
         "'answered 500', 1, 0, 0 FROM outbox");
-    struct query *q = tx_query(tx, &waiting);
-    query_int(q, WORLD_NOW_MS + 5000);
-    query_int(q, *(int64_t *)arg);
-    enum err e = query_run(q, NULL, info);
+    enum err e = tx_exec(
+        tx, &waiting, BINDS(bind_int(WORLD_NOW_MS + 5000), bind_int(*(int64_t *)arg)), NULL, info);
     return e == ERR_EXISTS ? ERR_OK : e; /* it has run before */
 }
 

@@ -520,11 +520,6 @@ static void a_twin_in_flight(void **state)
     core_check(&w);
 }
 
-static enum err run_sql(struct tx *tx, void *arg, struct err_info *info)
-{
-    return query_run(tx_query(tx, arg), NULL, info);
-}
-
 /* The process dies while the call is on the wire: the lease runs out, the call counts as unknown.
  */
 static void died_on_the_wire(void **state)
@@ -536,7 +531,7 @@ static void died_on_the_wire(void **state)
     struct payment p = core_pay(&w, no);
     SQL(crash, "UPDATE payment_order SET status = 0, credentials = NULL, calls = 0, call_owner = "
                "5, call_until = 1780000015000");
-    world_run(&w.world, run_sql, (void *)(uintptr_t)&crash);
+    world_exec(&w.world, &crash);
     struct payment_new n = payment_input(no);
     core_advance(&w, 14999);
     assert_int_equal(core_start(&w, &n).code, CODE_REQUEST_IN_FLIGHT);

@@ -317,10 +317,6 @@ static void a_reload_is_not_undone_by_a_refresh(void **state)
 SQL(wrong_winner, "UPDATE order_info SET pay_id = 5");
 SQL(no_evidence, "UPDATE payment_order SET evidence_kind = 0");
 SQL(overdrawn, "UPDATE payment_order SET refunded = paid_amount + 1");
-static enum err spoil(struct tx *tx, void *arg, struct err_info *info)
-{
-    return query_run(tx_query(tx, arg), NULL, info);
-}
 
 static void what_must_be_zero(void **state)
 {
@@ -337,13 +333,12 @@ static void what_must_be_zero(void **state)
     assert_int_equal(figure(&x, "fenpay_paid_unsettled", NULL), 0); /* not yet a minute */
     assert_int_equal(figure(&x, "fenpay_outbox_backlog", NULL), 1);
 
-    struct sql *const spoiled[] = { (struct sql *)&wrong_winner, (struct sql *)&no_evidence,
-                                    (struct sql *)&overdrawn };
+    const struct sql *const spoiled[] = { &wrong_winner, &no_evidence, (struct sql *)&overdrawn };
     env_test_advance(&x.f.w.test, 61000);
     turn(s); /* the sweep repairs the order */
     assert_int_equal(flow_order(&x.f, at.order_no).status, ORDER_PAID);
     for (size_t i = 0; i < COUNT(spoiled); i++)
-        world_run(&x.f.w, spoil, spoiled[i]);
+        world_exec(&x.f.w, spoiled[i]);
     env_test_advance(&x.f.w.test, 61000);
     turn(s);
     assert_int_equal(figure(&x, "fenpay_paid_unsettled", NULL), 0);
@@ -362,9 +357,8 @@ static enum err calls_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     int64_t *from_ms = arg;
     for (int i = 0; i < 250; i++) {
-        struct query *q = tx_query(tx, &call_row);
-        query_int(q, number_first_id(*from_ms) + i);
-        enum err e = query_run(q, NULL, info);
+        enum err e =
+            tx_exec(tx, &call_row, BINDS(bind_int(number_first_id(*from_ms) + i)), NULL, info);
         if (e)
             return e;
     }
