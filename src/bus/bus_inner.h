@@ -1,5 +1,6 @@
 /* bus_inner.h -- the bus as its own files see it: bus.c (threads, feed, replay), local/local.c (the
- * publishing rule), webhook/ (deliveries). */
+ * publishing rule), webhook/ (deliveries: whose turn it is, the claim and its outcome, the POST).
+ */
 #ifndef FENPAY_BUS_INNER_H
 #define FENPAY_BUS_INNER_H
 
@@ -17,6 +18,22 @@
 #define WEBHOOK_TARGET   "webhook:"
 #define CONSUMERS_TARGET "consumer:*"
 
+/* A target that a worker is busy with. */
+struct served {
+    char target[BUS_TARGET_MAX + 1];
+    bool suspect;
+    int64_t since_us;
+};
+
+/* What is known of a webhook since the process began (webhook/target.c). */
+#define KNOWN_TARGETS_MAX WEBHOOKS_MAX
+struct known_target {
+    int64_t webhook;
+    unsigned silent; /* tries in a row without an answer */
+    bool slow;       /* its last answer took long */
+    int64_t rest_until_us;
+};
+
 struct bus {
     struct bus_options o;
     struct arena *arena; /* copies of the options' texts and consumers */
@@ -29,11 +46,14 @@ struct bus {
     pthread_t threads[1 + BUS_WORKERS_MAX];
     unsigned thread_count;
 
-    /* Under the lock: which targets are being served, and the one served last (the next turn begins
-     * behind it). */
-    char serving[BUS_WORKERS_MAX][BUS_TARGET_MAX + 1];
+    /* Under the lock: which targets are being served, the ones served last (trusted, suspect; the
+     * next turn begins behind it), and which kind comes first in the next turn. */
+    struct served serving[BUS_WORKERS_MAX];
     unsigned serving_count;
-    char served_last[BUS_TARGET_MAX + 1];
+    char served_last[2][BUS_TARGET_MAX + 1];
+    bool suspects_first;
+    struct known_target known[KNOWN_TARGETS_MAX];
+    size_t known_count, known_next;
 
     _Atomic size_t turn_events; /* how many events the last turns got through in their time */
 };
@@ -50,6 +70,13 @@ void bus_wake_deliveries(struct bus *bus);
 #define DELIVERY_TRIES 16
 /* How long to wait after the n-th failed try (n from 1). */
 int64_t delivery_pause_ms(int64_t tries);
+
+/* The next target with something due and a worker's place at it; ERR_NOT_FOUND: none. */
+enum err target_take(struct bus *bus, struct served *ret, struct err_info *info);
+void target_leave(struct bus *bus, const struct served *served);
+/* What a try told about its webhook; true: the next may follow at once. */
+bool target_heard(struct bus *bus, int64_t webhook, bool answered, int64_t took_ms);
+int64_t webhook_of_target(struct str target); /* 0: not a webhook */
 
 /* POSTs one event; ERR_OK only for a 2xx. `*ret_unreachable`: nothing answered at all, further ones
  * would wait for the same. */

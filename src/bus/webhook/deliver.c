@@ -1,11 +1,10 @@
 /* deliver.c -- deliveries: events on their way to one target each, under a lease, by a schedule, up
  * to a death that hurts only that target.
  *
- * Targets are served round robin, and no target may hold more than half of the workers, so that one
- * that hangs for 15 s leaves room for the others. A claim takes up to 16 deliveries of one target
- * under a short lease, because what is in flight at a crash waits for its end. No delivery begins
- * that the lease might not outlast: the rest of the claim is given back untried, at once when time
- * ran out or we stop, for five minutes when the target did not answer at all. */
+ * A claim takes deliveries of one target (target.c says whose turn it is) under a short lease,
+ * because what is in flight at a crash waits for its end. It ends when its time is over, when the
+ * target did not answer promptly, or when we stop; what it has not tried is given back as it was:
+ * due when it was due, without a try on its account. */
 #include "bus/bus_inner.h"
 
 #include "base/killpoint.h"
@@ -17,9 +16,9 @@
 
 #define CLAIM_MAX         16
 #define DELIVERY_LEASE_MS 30000
-/* None begins later than so long after the claim: an answer may take 15 s (post.c). */
-#define DELIVERY_BEGIN_MS 12000
-#define UNREACHABLE_MS    (5 * 60 * 1000)
+/* None begins later than so long after the claim: others wait for the worker, and an answer may
+ * take 15 s (post.c) before the lease ends. */
+#define DELIVERY_BEGIN_MS 2000
 /* Of a target with so long a queue that its deliveries come round too seldom: those too old are
  * given up at their next failure. */
 #define DELIVERY_AGE_MAX_MS (48LL * 60 * 60 * 1000)
@@ -40,104 +39,13 @@ int64_t delivery_pause_ms(int64_t tries)
     return pauses[tries - 1];
 }
 
-/* ---- which target next ---- */
-
-struct search {
-    struct bus *bus;
-    char after[BUS_TARGET_MAX + 1];
-    char found[BUS_TARGET_MAX + 1]; /* "" : nothing is due */
-};
-
-static void target_copy(char to[BUS_TARGET_MAX + 1], struct str target)
-{
-    assert(target.n <= BUS_TARGET_MAX);
-    memcpy(to, target.p, target.n);
-    to[target.n] = 0;
-}
-
-/* Under the lock. */
-static bool has_room(const struct bus *bus, struct str target)
-{
-    unsigned n = 0, most = bus->o.webhook_workers > 1 ? bus->o.webhook_workers / 2 : 1;
-    for (unsigned i = 0; i < bus->serving_count; i++)
-        n += str_eq(str_of(bus->serving[i]), target);
-    return n < most && bus->serving_count < BUS_WORKERS_MAX;
-}
-
-static enum err search_rule(struct tx *tx, void *arg, struct err_info *info)
-{
-    struct search *s = arg;
-    struct str target = str_of(s->after), start = target;
-    bool wrapped = start.n == 0;
-    struct delivery_due due;
-    size_t n;
-
-    s->found[0] = 0;
-    for (;;) {
-        enum err e = delivery_due_sql_target(tx, target, &target, info);
-        if (e == ERR_NOT_FOUND && !wrapped) {
-            wrapped = true;
-            target = STR_NONE;
-            continue;
-        }
-        if (e == ERR_NOT_FOUND || (!e && wrapped && start.n && str_cmp(target, start) > 0))
-            return ERR_OK;
-        if (!e)
-            e = delivery_due_sql_of(tx, target, tx_now_ms(tx), 1, &due, &n, info);
-        if (e)
-            return e;
-        pthread_mutex_lock(&s->bus->lock);
-        bool room = has_room(s->bus, target);
-        pthread_mutex_unlock(&s->bus->lock);
-        if (n && room) {
-            target_copy(s->found, target);
-            return ERR_OK;
-        }
-    }
-}
-
-/* Finds a target with something due and takes a worker's place at it. */
-static enum err take_target(struct bus *bus, char ret[BUS_TARGET_MAX + 1], struct err_info *info)
-{
-    struct search s = { .bus = bus };
-
-    pthread_mutex_lock(&bus->lock);
-    memcpy(s.after, bus->served_last, sizeof s.after);
-    pthread_mutex_unlock(&bus->lock);
-    enum err e = store_read(bus->o.store, 0, "delivery.search", search_rule, &s, info);
-    if (e)
-        return e;
-    if (!s.found[0])
-        return ERR_NOT_FOUND;
-
-    pthread_mutex_lock(&bus->lock);
-    bool room = has_room(bus, str_of(s.found));
-    memcpy(bus->served_last, s.found, sizeof s.found);
-    if (room)
-        memcpy(bus->serving[bus->serving_count++], s.found, sizeof s.found);
-    pthread_mutex_unlock(&bus->lock);
-    if (!room)
-        return ERR_BUSY;
-    memcpy(ret, s.found, sizeof s.found);
-    return ERR_OK;
-}
-
-static void leave_target(struct bus *bus, const char *target)
-{
-    pthread_mutex_lock(&bus->lock);
-    for (unsigned i = 0; i < bus->serving_count; i++)
-        if (strcmp(bus->serving[i], target) == 0) {
-            memcpy(bus->serving[i], bus->serving[--bus->serving_count], sizeof bus->serving[i]);
-            break;
-        }
-    pthread_mutex_unlock(&bus->lock);
-}
-
 /* ---- claiming ---- */
 
 struct claim {
     struct str target;
+    size_t max;
     struct delivery list[CLAIM_MAX]; /* their target is `target` */
+    int64_t due_ms[CLAIM_MAX];       /* before the claim */
     size_t n;
 };
 
@@ -161,6 +69,7 @@ static enum err claim_one(struct tx *tx, struct claim *c, const struct delivery_
     if (!changed)
         return ERR_RETRY;
     d.last_error = STR_NONE;
+    c->due_ms[c->n] = due->due;
     c->list[c->n++] = d;
     return delivery_due_sql_insert(tx, c->target, d.next_ms, d.event_id, info);
 }
@@ -170,7 +79,7 @@ static enum err claim_rule(struct tx *tx, void *arg, struct err_info *info)
     struct claim *c = arg;
     struct delivery_due due[CLAIM_MAX];
     size_t n;
-    enum err e = delivery_due_sql_of(tx, c->target, tx_now_ms(tx), CLAIM_MAX, due, &n, info);
+    enum err e = delivery_due_sql_of(tx, c->target, tx_now_ms(tx), c->max, due, &n, info);
 
     c->n = 0;
     for (size_t i = 0; i < n && !e; i++)
@@ -181,12 +90,11 @@ static enum err claim_rule(struct tx *tx, void *arg, struct err_info *info)
 /* ---- giving back ---- */
 
 struct give_back {
-    const struct delivery *list; /* as claimed */
-    size_t n;
-    int64_t after_ms;
+    const struct claim *claim;
+    size_t from; /* the first that was not tried */
 };
 
-static enum err give_back_one(struct tx *tx, const struct give_back *g, struct delivery d,
+static enum err give_back_one(struct tx *tx, struct delivery d, int64_t due_ms,
                               struct err_info *info)
 {
     int64_t claimed = d.next_ms;
@@ -198,7 +106,7 @@ static enum err give_back_one(struct tx *tx, const struct give_back *g, struct d
         return e == ERR_NOT_FOUND ? ERR_OK : e;
     d.last_error = now.last_error;
     d.lease_until_ms = 0;
-    d.next_ms = tx_now_ms(tx) + g->after_ms;
+    d.next_ms = due_ms;
     if ((e = delivery_sql_update(tx, &d, &changed, info)) || !changed)
         return e;
     if ((e = delivery_due_sql_delete(tx, d.target, claimed, d.event_id, info)))
@@ -210,8 +118,8 @@ static enum err give_back_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     const struct give_back *g = arg;
     enum err e = ERR_OK;
-    for (size_t i = 0; i < g->n && !e; i++)
-        e = give_back_one(tx, g, g->list[i], info);
+    for (size_t i = g->from; i < g->claim->n && !e; i++)
+        e = give_back_one(tx, g->claim->list[i], g->claim->due_ms[i], info);
     return e;
 }
 
@@ -354,16 +262,19 @@ static enum err deliver_consumer(struct bus *bus, const struct delivery *d, stru
     return settle(bus, d, str_of(why.text[0] ? why.text : err_name(why.err)), info);
 }
 
-static enum err deliver_webhook(struct bus *bus, const struct delivery *d, bool *ret_unreachable,
+/* *ret_prompt: answered, and soon enough that the next may follow at once. */
+static enum err deliver_webhook(struct bus *bus, const struct delivery *d, bool *ret_prompt,
                                 struct err_info *info)
 {
     ARENA_AUTO a = arena_new(4096);
     struct err_info why = { .err = ERR_OK };
-    int64_t id = 0;
+    int64_t webhook = webhook_of_target(d->target); /* a strange target finds none */
+    int64_t began_us = env_mono_us(bus->o.env);
+    bool unreachable;
 
-    (void)str_int64(str_sub(d->target, sizeof WEBHOOK_TARGET - 1, d->target.n),
-                    &id); /* a strange target finds no webhook */
-    enum err e = webhook_send(bus, a, id, d->event_id, ret_unreachable, &why);
+    enum err e = webhook_send(bus, a, webhook, d->event_id, &unreachable, &why);
+    *ret_prompt =
+        target_heard(bus, webhook, !unreachable, (env_mono_us(bus->o.env) - began_us) / 1000);
     return settle(bus, d, e ? str_of(why.text[0] ? why.text : err_name(e)) : STR_NONE, info);
 }
 
@@ -372,45 +283,44 @@ static enum err deliver_claim(struct bus *bus, const struct claim *c, size_t *re
                               struct err_info *info)
 {
     int64_t began_us = env_mono_us(bus->o.env);
-    bool unreachable = false;
+    bool prompt = true;
     enum err e = ERR_OK;
     size_t i = 0;
 
-    for (; i < c->n && !e && !unreachable && !bus_stopping(bus); i++) {
+    for (; i < c->n && !e && prompt && !bus_stopping(bus); i++) {
         if (env_mono_us(bus->o.env) - began_us > DELIVERY_BEGIN_MS * 1000LL)
             break;
         if (str_starts(c->target, STR(WEBHOOK_TARGET)))
-            e = deliver_webhook(bus, &c->list[i], &unreachable, info);
+            e = deliver_webhook(bus, &c->list[i], &prompt, info);
         else
             e = deliver_consumer(bus, &c->list[i], info);
         *ret_done += !e;
     }
-    struct give_back rest = { .list = c->list + i,
-                              .n = c->n - i,
-                              .after_ms = unreachable ? UNREACHABLE_MS : 0 };
+    struct give_back rest = { .claim = c, .from = i };
     struct err_info ignored = { .err = ERR_OK };
-    if (!e && rest.n) /* what cannot be given back waits for the end of its lease */
+    if (!e && i < c->n) /* what cannot be given back waits for the end of its lease */
         run(bus, "delivery.give_back", give_back_rule, &rest, 0, &ignored);
     return e;
 }
 
 enum err bus_deliver_turn(struct bus *bus, size_t *ret_done, struct err_info *info)
 {
-    char target[BUS_TARGET_MAX + 1];
+    struct served served;
     struct claim c = { .n = 0 };
-    enum err e = take_target(bus, target, info);
+    enum err e = target_take(bus, &served, info);
 
     *ret_done = 0;
     if (e)
         return e == ERR_NOT_FOUND || e == ERR_BUSY ? ERR_OK : e;
 
-    c.target = str_of(target);
+    c.target = str_of(served.target);
+    c.max = served.suspect ? 1 : CLAIM_MAX;
     if (run(bus, "delivery.claim", claim_rule, &c, 0, info) != STORE_COMMITTED)
         e = ERR_BUSY;
     kill_point("delivery.claimed");
 
     if (!e)
         e = deliver_claim(bus, &c, ret_done, info);
-    leave_target(bus, target);
+    target_leave(bus, &served);
     return e;
 }
