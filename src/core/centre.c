@@ -41,11 +41,10 @@ enum code refuse_field(struct refusal *r, enum code code, const char *field, str
     return code;
 }
 
-static enum code refuse_busy(struct refusal *r)
+enum code refuse_later(struct refusal *r, enum code code, int retry_after_s)
 {
-    refuse(r, CODE_BUSY);
-    r->retry_after_s = 1;
-    return CODE_BUSY;
+    *r = (struct refusal) { .code = code, .retry_after_s = retry_after_s };
+    return code;
 }
 
 static enum code refuse_internal(struct centre *c, const char *name, const struct err_info *info,
@@ -73,7 +72,7 @@ enum code centre_run(struct centre *c, const char *name, enum store_class class,
     case STORE_COMMITTED:
         return CODE_OK;
     case STORE_BUSY:
-        return refuse_busy(refusal);
+        return refuse_later(refusal, CODE_BUSY, 1);
     case STORE_REFUSED:
     case STORE_UNKNOWN:
         break;
@@ -90,6 +89,6 @@ enum code centre_read(struct centre *c, const char *name, unsigned slot, store_r
     if (!e)
         return CODE_OK;
     if (e == ERR_BUSY || e == ERR_RETRY)
-        return refuse_busy(refusal);
+        return refuse_later(refusal, CODE_BUSY, 1);
     return refuse_internal(c, name, &info, refusal);
 }

@@ -57,6 +57,7 @@ enum code centre_read(struct centre *c, const char *name, unsigned slot, store_r
 struct str str_keep(struct arena *a, struct str s);
 
 enum code refuse(struct refusal *r, enum code code); /* clears the rest, returns `code` */
+enum code refuse_later(struct refusal *r, enum code code, int retry_after_s);
 enum code refuse_field(struct refusal *r, enum code code, const char *field, struct str detail);
 
 #endif

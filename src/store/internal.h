@@ -2,7 +2,7 @@
  *
  * tx.c what a rule calls · batch.c one batch, from BEGIN to the outcomes · queue.c places, classes,
  * the writer thread · checkpoint.c the log · read.c snapshots · open.c opening, closing, trouble ·
- * migrate.c · lease.c */
+ * migrate.c · lease.c · due.c */
 #ifndef FENPAY_STORE_INTERNAL_H
 #define FENPAY_STORE_INTERNAL_H
 
