@@ -236,6 +236,20 @@ void flow_world_close(struct flow_world *f)
     world_close(&f->w);
 }
 
+int flow_set_up(void **state)
+{
+    static struct flow_world f;
+    flow_world_open(&f, false);
+    *state = &f;
+    return 0;
+}
+
+int flow_tear_down(void **state)
+{
+    flow_world_close(*state);
+    return 0;
+}
+
 /* ---- orders and attempts, as the flows leave them ---- */
 
 #define MANY 100

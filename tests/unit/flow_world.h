@@ -40,6 +40,11 @@ struct flow_world {
 void flow_world_open(struct flow_world *f, bool threads);
 void flow_world_close(struct flow_world *f);
 
+/* A test of one such centre: `struct flow_world *f = *state`. */
+int flow_set_up(void **state);
+int flow_tear_down(void **state);
+#define FLOW_TEST(name) cmocka_unit_test_setup_teardown(name, flow_set_up, flow_tear_down)
+
 /* An order of 8,800 fen with one attempt in PAYING at account "fake", both with their journal. */
 struct attempt {
     struct number order_no, pay_no;

@@ -563,6 +563,23 @@ static inline void core_check(struct core *w)
     core_close(w);
 }
 
+/* A test of one centre: `struct core *w = *state`, opened before it, checked and closed after it.
+ */
+static inline int core_set_up(void **state)
+{
+    static struct core w;
+    core_open(&w);
+    *state = &w;
+    return 0;
+}
+
+static inline int core_tear_down(void **state)
+{
+    core_check(*state);
+    return 0;
+}
+#define CORE_TEST(name) cmocka_unit_test_setup_teardown(name, core_set_up, core_tear_down)
+
 /* main(): with "--lost-answers" every rule runs twice. */
 #define RUN_CORE_TESTS(tests)                                                                      \
     (core_lost_answers = argc > 1 && strcmp(argv[1], "--lost-answers") == 0, RUN_TESTS(tests))

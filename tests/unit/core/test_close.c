@@ -27,7 +27,7 @@ static int64_t incidents(struct core *w)
 
 static void every_answer_of_a_query(void **state)
 {
-    (void)state;
+    struct core *w = *state;
     static const struct {
         const char *what;
         enum channel_outcome outcome;
@@ -50,73 +50,61 @@ static void every_answer_of_a_query(void **state)
         { "person", CHANNEL_REFUSED, CLASS_PERSON, 0, false, PAYMENT_PAYING, true },
         { "unknown", CHANNEL_UNKNOWN, CLASS_NONE, 0, false, PAYMENT_PAYING, false },
     };
-    struct core w;
-    core_open(&w);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct number no = core_order(&w, str_printf(w.world.arena, "o%zu", i).p, 8800).no;
-        struct payment p = core_pay(&w, no);
-        int64_t before = incidents(&w);
-        struct reply *r = expect(&w.query, rows[i].outcome, rows[i].class);
+        struct number no = core_order(w, str_printf(w->world.arena, "o%zu", i).p, 8800).no;
+        struct payment p = core_pay(w, no);
+        int64_t before = incidents(w);
+        struct reply *r = expect(&w->query, rows[i].outcome, rows[i].class);
         r->answer.not_exist = rows[i].not_exist;
         if (rows[i].outcome == CHANNEL_DONE) {
-            r->answer.facts[0] = fact_of(&w, rows[i].fact, 8800, rows[i].what);
+            r->answer.facts[0] = fact_of(w, rows[i].fact, 8800, rows[i].what);
             r->answer.fact_count = 1;
         }
-        p = sync_payment(&w, p.no);
+        p = sync_payment(w, p.no);
         check_row(p.status == rows[i].to, rows[i].what);
-        check_row(incidents(&w) == before + rows[i].incident, rows[i].what);
+        check_row(incidents(w) == before + rows[i].incident, rows[i].what);
         check_row(p.unknown_calls == 0, rows[i].what); /* only prepay calls count */
         check_row(rows[i].to < PAYMENT_SUCCESS || p.evidence_kind == EVIDENCE_QUERY, rows[i].what);
     }
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM channel_call WHERE kind = 2"),
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM channel_call WHERE kind = 2"),
                      COUNT(rows));
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_RISK_HELD);
-    core_check(&w);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_RISK_HELD);
 }
 
 /* "REFUND" at WeChat: paid, and a fact about a refund that is not this module's. */
 static void paid_and_refunded(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
-    struct reply *r = expect_fact(&w, FACT_PAID, 8800, "T1");
-    r->answer.facts[1] = fact_of(&w, FACT_REFUND_DONE, 8800, "T1");
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
+    struct reply *r = expect_fact(w, FACT_PAID, 8800, "T1");
+    r->answer.facts[1] = fact_of(w, FACT_REFUND_DONE, 8800, "T1");
     r->answer.fact_count = 2;
-    assert_int_equal(sync_payment(&w, p.no).status, PAYMENT_SUCCESS);
-    core_check(&w);
+    assert_int_equal(sync_payment(w, p.no).status, PAYMENT_SUCCESS);
 }
 
 static void a_fact_about_another_number(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
-    struct reply *r = expect_fact(&w, FACT_PAID, 8800, "T1");
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
+    struct reply *r = expect_fact(w, FACT_PAID, 8800, "T1");
     r->answer.facts[0].pay_no = STR("P2026010100000000000000AB");
-    assert_int_equal(sync_payment(&w, p.no).status, PAYMENT_PAYING);
-    core_check(&w);
+    assert_int_equal(sync_payment(w, p.no).status, PAYMENT_PAYING);
 }
 
 static void a_query_with_another_amount(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
-    expect_fact(&w, FACT_PAID, 8700, "T1");
-    p = sync_payment(&w, p.no);
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
+    expect_fact(w, FACT_PAID, 8700, "T1");
+    p = sync_payment(w, p.no);
     assert_true(p.quarantined);
-    core_check(&w);
 }
 
 /* ---- the close column ---- */
 
 static void every_answer_of_a_close(void **state)
 {
-    (void)state;
+    struct core *w = *state;
     static const struct {
         const char *what;
         enum channel_outcome outcome;
@@ -137,34 +125,31 @@ static void every_answer_of_a_close(void **state)
         { "unknown, paid", CHANNEL_UNKNOWN, CLASS_NONE, FACT_PAID, PAYMENT_SUCCESS, false },
         { "unknown, open", CHANNEL_UNKNOWN, CLASS_NONE, FACT_ACCEPTED, PAYMENT_PAYING, false },
     };
-    struct core w;
-    core_open(&w);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct number no = core_order(&w, str_printf(w.world.arena, "o%zu", i).p, 8800).no;
-        struct payment p = core_pay(&w, no);
-        int64_t before = incidents(&w);
-        int queries = w.query.calls;
+        struct number no = core_order(w, str_printf(w->world.arena, "o%zu", i).p, 8800).no;
+        struct payment p = core_pay(w, no);
+        int64_t before = incidents(w);
+        int queries = w->query.calls;
         bool closing = false;
-        expect(&w.close, rows[i].outcome, rows[i].class);
-        expect_fact(&w, FACT_ACCEPTED, 0, NULL);
+        expect(&w->close, rows[i].outcome, rows[i].class);
+        expect_fact(w, FACT_ACCEPTED, 0, NULL);
         if (rows[i].then != FACT_NOTHING)
-            expect_fact(&w, rows[i].then, 8800, rows[i].what);
-        enum code code = close_payment(&w, p.no, &p, &closing);
+            expect_fact(w, rows[i].then, 8800, rows[i].what);
+        enum code code = close_payment(w, p.no, &p, &closing);
         check_row(code == (rows[i].to == PAYMENT_SUCCESS ? CODE_PAYMENT_STATE : CODE_OK),
                   rows[i].what);
-        p = core_get(&w, p.no);
+        p = core_get(w, p.no);
         check_row(p.status == rows[i].to, rows[i].what);
         check_row(closing == (rows[i].to == PAYMENT_PAYING), rows[i].what);
-        check_row(w.query.calls == queries + 1 + (rows[i].then != FACT_NOTHING), rows[i].what);
-        check_row(incidents(&w) == before + rows[i].incident, rows[i].what);
+        check_row(w->query.calls == queries + 1 + (rows[i].then != FACT_NOTHING), rows[i].what);
+        check_row(incidents(w) == before + rows[i].incident, rows[i].what);
         check_row(p.close_requested == CLOSE_CALLER && p.call_owner == 0, rows[i].what);
     }
-    core_check(&w);
 }
 
 static void the_first_query_decides(void **state)
 {
-    (void)state;
+    struct core *w = *state;
     static const struct {
         enum channel_outcome outcome;
         enum channel_class class;
@@ -176,24 +161,21 @@ static void the_first_query_decides(void **state)
         { CHANNEL_REFUSED, CLASS_ACCOUNT, false, 0 },
         { CHANNEL_REFUSED, CLASS_FINAL, true, 1 },
     };
-    struct core w;
-    core_open(&w);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct payment p =
-            core_pay(&w, core_order(&w, str_printf(w.world.arena, "o%zu", i).p, 8800).no);
+            core_pay(w, core_order(w, str_printf(w->world.arena, "o%zu", i).p, 8800).no);
         bool closing;
-        w.close.calls = 0;
-        expect(&w.query, rows[i].outcome, rows[i].class)->answer.not_exist = rows[i].not_exist;
-        assert_int_equal(close_payment(&w, p.no, &p, &closing), CODE_OK);
-        assert_int_equal(w.close.calls, rows[i].closes);
+        w->close.calls = 0;
+        expect(&w->query, rows[i].outcome, rows[i].class)->answer.not_exist = rows[i].not_exist;
+        assert_int_equal(close_payment(w, p.no, &p, &closing), CODE_OK);
+        assert_int_equal(w->close.calls, rows[i].closes);
         assert_int_equal(closing, rows[i].closes == 0);
     }
-    core_check(&w);
 }
 
 static void close_by_status(void **state)
 {
-    (void)state;
+    struct core *w = *state;
     static const struct {
         enum fact_kind fact;
         enum code code;
@@ -201,61 +183,52 @@ static void close_by_status(void **state)
                  { FACT_PAID, CODE_PAYMENT_STATE },
                  { FACT_PAY_FAILED, CODE_OK },
                  { FACT_SHUT, CODE_OK } };
-    struct core w;
-    core_open(&w);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct payment p =
-            core_pay(&w, core_order(&w, str_printf(w.world.arena, "o%zu", i).p, 8800).no);
+            core_pay(w, core_order(w, str_printf(w->world.arena, "o%zu", i).p, 8800).no);
         bool closing = true;
-        core_state(&w, p.no, fact_of(&w, rows[i].fact, 8800, "T"));
-        int calls = w.query.calls;
-        assert_int_equal(close_payment(&w, p.no, &p, &closing), rows[i].code);
-        assert_int_equal(w.query.calls, calls + (rows[i].fact == FACT_ACCEPTED));
+        core_state(w, p.no, fact_of(w, rows[i].fact, 8800, "T"));
+        int calls = w->query.calls;
+        assert_int_equal(close_payment(w, p.no, &p, &closing), rows[i].code);
+        assert_int_equal(w->query.calls, calls + (rows[i].fact == FACT_ACCEPTED));
         if (!rows[i].code)
             assert_false(closing);
     }
-    core_check(&w);
 }
 
 static void a_close_after_a_crash(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = core_order(&w, "o1", 8800).no;
-    struct payment p = core_pay(&w, no);
+    struct core *w = *state;
+    struct number no = core_order(w, "o1", 8800).no;
+    struct payment p = core_pay(w, no);
     bool closing;
-    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE);
-    close_payment(&w, p.no, &p, &closing);
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE);
+    close_payment(w, p.no, &p, &closing);
     assert_true(closing);
-    assert_int_equal(core_due(&w), 1); /* its own due row: the job goes on with it */
-    assert_int_equal(core_get(&w, p.no).status, PAYMENT_CLOSED);
-    core_check(&w);
+    assert_int_equal(core_due(w), 1); /* its own due row: the job goes on with it */
+    assert_int_equal(core_get(w, p.no).status, PAYMENT_CLOSED);
 }
 
 /* Accepted after it was closed: it may be payable at the channel, so it is closed there, too. */
 static void ended_here_alive_there(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
-    core_state(&w, p.no, fact_of(&w, FACT_SHUT, 0, NULL));
-    assert_int_equal(core_state(&w, p.no, fact_of(&w, FACT_ACCEPTED, 0, NULL)).move,
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
+    core_state(w, p.no, fact_of(w, FACT_SHUT, 0, NULL));
+    assert_int_equal(core_state(w, p.no, fact_of(w, FACT_ACCEPTED, 0, NULL)).move,
                      PAYMENT_CLOSE_WANTED);
-    expect(&w.close, CHANNEL_UNKNOWN, CLASS_NONE);
-    core_due(&w);
-    assert_int_equal(w.close.calls, 1);
-    assert_int_equal(core_get(&w, p.no).close_requested, CLOSE_TERMINAL);
-    core_advance(&w, 60000);
-    core_due(&w);
-    assert_int_equal(w.close.calls, 2);
-    assert_int_equal(core_get(&w, p.no).close_requested, CLOSE_NO); /* done with */
-    assert_int_equal(core_get(&w, p.no).status, PAYMENT_CLOSED);
-    core_advance(&w, 7200 * 1000);
-    core_due(&w);
-    assert_int_equal(w.close.calls, 2);
-    core_check(&w);
+    expect(&w->close, CHANNEL_UNKNOWN, CLASS_NONE);
+    core_due(w);
+    assert_int_equal(w->close.calls, 1);
+    assert_int_equal(core_get(w, p.no).close_requested, CLOSE_TERMINAL);
+    core_advance(w, 60000);
+    core_due(w);
+    assert_int_equal(w->close.calls, 2);
+    assert_int_equal(core_get(w, p.no).close_requested, CLOSE_NO); /* done with */
+    assert_int_equal(core_get(w, p.no).status, PAYMENT_CLOSED);
+    core_advance(w, 7200 * 1000);
+    core_due(w);
+    assert_int_equal(w->close.calls, 2);
 }
 
 /* ---- "does not exist" ---- */
@@ -306,67 +279,58 @@ static void time_passes(struct core *w)
 
 static void asked_too_early(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment_new n = payment_input(core_order(&w, "o1", 8800).no);
-    expect(&w.prepay, CHANNEL_UNKNOWN, CLASS_NONE);
-    struct payment p = core_start(&w, &n).p;
-    core_advance(&w, p.expire_ms + 59000 - WORLD_NOW_MS);
-    expect_not_exist(&w)->meanwhile = time_passes;
-    assert_int_equal(sync_payment(&w, p.no).status, PAYMENT_INIT);
-    core_check(&w);
+    struct core *w = *state;
+    struct payment_new n = payment_input(core_order(w, "o1", 8800).no);
+    expect(&w->prepay, CHANNEL_UNKNOWN, CLASS_NONE);
+    struct payment p = core_start(w, &n).p;
+    core_advance(w, p.expire_ms + 59000 - WORLD_NOW_MS);
+    expect_not_exist(w)->meanwhile = time_passes;
+    assert_int_equal(sync_payment(w, p.no).status, PAYMENT_INIT);
 }
 
 /* ---- a channel that cannot close ---- */
 
 static void a_channel_that_cannot_close(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    core_account(&w, &fake_apple, "store");
-    struct payment_new n = payment_input(core_order(&w, "o1", 8800).no);
+    struct core *w = *state;
+    core_account(w, &fake_apple, "store");
+    struct payment_new n = payment_input(core_order(w, "o1", 8800).no);
     n.channel = CHANNEL_APPLE;
-    struct payment p = core_start(&w, &n).p;
+    struct payment p = core_start(w, &n).p;
     bool closing = false;
-    assert_int_equal(close_payment(&w, p.no, &p, &closing), CODE_OK);
+    assert_int_equal(close_payment(w, p.no, &p, &closing), CODE_OK);
     assert_true(closing);
-    assert_int_equal(w.close.calls, 0);
-    core_advance(&w, 15 * 60000);
-    core_due(&w);
-    p = core_get(&w, p.no);
+    assert_int_equal(w->close.calls, 0);
+    core_advance(w, 15 * 60000);
+    core_due(w);
+    p = core_get(w, p.no);
     assert_int_equal(p.status, PAYMENT_CLOSED);
     assert_int_equal(p.evidence_kind, EVIDENCE_EXPIRY);
-    assert_int_equal(core_paid(&w, p.no, 8800, "T1"), PAYMENT_MOVED); /* late success as always */
-    core_check(&w);
+    assert_int_equal(core_paid(w, p.no, 8800, "T1"), PAYMENT_MOVED); /* late success as always */
 }
 
 /* ---- the ladder ---- */
 
 static void the_ladder(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
     static const int64_t at_s[] = { 30, 90, 210, 450, 885 }; /* …, and 15 s before its end */
     int64_t now = 0;
     for (size_t i = 0; i < COUNT(at_s); i++) {
-        core_advance(&w, at_s[i] * 1000 - now - 1);
-        assert_int_equal(core_due(&w), 0);
-        core_advance(&w, 1);
-        assert_int_equal(core_due(&w), 1);
+        core_advance(w, at_s[i] * 1000 - now - 1);
+        assert_int_equal(core_due(w), 0);
+        core_advance(w, 1);
+        assert_int_equal(core_due(w), 1);
         now = at_s[i] * 1000;
-        assert_int_equal(w.query.calls, i + 1);
-        assert_int_equal(core_due(&w), 0);
+        assert_int_equal(w->query.calls, i + 1);
+        assert_int_equal(core_due(w), 0);
     }
-    core_advance(&w, 900 * 1000 - now); /* its end: closed at the channel */
-    assert_int_equal(core_due(&w), 1);
-    assert_int_equal(core_get(&w, p.no).status, PAYMENT_CLOSED);
-    assert_int_equal(core_get(&w, p.no).close_requested, CLOSE_EXPIRY);
-    assert_int_equal(core_get(&w, p.no).evidence_kind, EVIDENCE_ANSWER);
-    core_check(&w);
+    core_advance(w, 900 * 1000 - now); /* its end: closed at the channel */
+    assert_int_equal(core_due(w), 1);
+    assert_int_equal(core_get(w, p.no).status, PAYMENT_CLOSED);
+    assert_int_equal(core_get(w, p.no).close_requested, CLOSE_EXPIRY);
+    assert_int_equal(core_get(w, p.no).evidence_kind, EVIDENCE_ANSWER);
 }
 
 static void clock_steps_back(struct core *w)
@@ -379,18 +343,15 @@ static void clock_steps_back(struct core *w)
  */
 static void the_clock_steps_back(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    core_pay(&w, core_order(&w, "o1", 8800).no);
-    core_pay(&w, core_order(&w, "o2", 8800).no);
-    core_advance(&w, 30000);
-    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE)->meanwhile = clock_steps_back;
-    assert_int_equal(core_due(&w), 2);
-    assert_int_equal(ASK(&w.world, "SELECT count(DISTINCT id) FROM payment_due"), 2);
-    core_advance(&w, 5000);
-    assert_int_equal(core_due(&w), 1);
-    core_check(&w);
+    struct core *w = *state;
+    core_pay(w, core_order(w, "o1", 8800).no);
+    core_pay(w, core_order(w, "o2", 8800).no);
+    core_advance(w, 30000);
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE)->meanwhile = clock_steps_back;
+    assert_int_equal(core_due(w), 2);
+    assert_int_equal(ASK(&w->world, "SELECT count(DISTINCT id) FROM payment_due"), 2);
+    core_advance(w, 5000);
+    assert_int_equal(core_due(w), 1);
 }
 
 static void the_rungs(void **state)
@@ -406,115 +367,100 @@ static void the_rungs(void **state)
 
 static void nobody_answers(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
-    core_advance(&w, 15 * 60000 + 30 * 60000);
-    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE);
-    core_due(&w);
-    assert_int_equal(incidents(&w), 0);
-    core_advance(&w, 3600 * 1000);
-    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE);
-    core_due(&w);
-    assert_int_equal(incidents(&w), 1);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_QUERY_STUCK);
-    assert_int_equal(core_get(&w, p.no).status, PAYMENT_PAYING); /* no timer makes it final */
-    core_advance(&w, 3600 * 1000);
-    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE);
-    assert_int_equal(core_due(&w), 1); /* and still asked, hourly */
-    assert_int_equal(incidents(&w), 1);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_QUERY_STUCK);
-    core_check(&w);
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
+    core_advance(w, 15 * 60000 + 30 * 60000);
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE);
+    core_due(w);
+    assert_int_equal(incidents(w), 0);
+    core_advance(w, 3600 * 1000);
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE);
+    core_due(w);
+    assert_int_equal(incidents(w), 1);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_QUERY_STUCK);
+    assert_int_equal(core_get(w, p.no).status, PAYMENT_PAYING); /* no timer makes it final */
+    core_advance(w, 3600 * 1000);
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE);
+    assert_int_equal(core_due(w), 1); /* and still asked, hourly */
+    assert_int_equal(incidents(w), 1);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_QUERY_STUCK);
 }
 
 /* The account was taken out of the configuration by force: nothing crashes, nothing is decided. */
 static void the_account_is_gone(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = core_pay(&w, core_order(&w, "o1", 8800).no);
-    registry_free(w.c.registry);
-    w.c.registry = registry_new();
-    core_advance(&w, 30000);
-    assert_int_equal(core_due(&w), 1);
-    core_advance(&w, 3600 * 1000);
-    core_due(&w);
-    p = core_get(&w, p.no);
+    struct core *w = *state;
+    struct payment p = core_pay(w, core_order(w, "o1", 8800).no);
+    registry_free(w->c.registry);
+    w->c.registry = registry_new();
+    core_advance(w, 30000);
+    assert_int_equal(core_due(w), 1);
+    core_advance(w, 3600 * 1000);
+    core_due(w);
+    p = core_get(w, p.no);
     assert_int_equal(p.status, PAYMENT_PAYING);
-    assert_false(client_given(&w, &p));
-    core_check(&w);
+    assert_false(client_given(w, &p));
 }
 
 static void the_job_settles_what_nobody_settled(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = core_order(&w, "o1", 8800).no;
-    struct payment p = core_pay(&w, no);
-    core_paid(&w, p.no, 8800, "T1");
-    core_advance(&w, 30000);
-    assert_int_equal(core_due(&w), 1);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_due"), 0);
-    core_check(&w);
+    struct core *w = *state;
+    struct number no = core_order(w, "o1", 8800).no;
+    struct payment p = core_pay(w, no);
+    core_paid(w, p.no, 8800, "T1");
+    core_advance(w, 30000);
+    assert_int_equal(core_due(w), 1);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_due"), 0);
 }
 
 /* Newest first, every fourth place the oldest's, and everybody once. */
 static void who_is_asked_first(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     for (int i = 0; i < 8; i++) {
-        core_pay(&w, core_order(&w, str_printf(w.world.arena, "o%d", i).p, 100 + i).no);
-        core_advance(&w, 1000);
+        core_pay(w, core_order(w, str_printf(w->world.arena, "o%d", i).p, 100 + i).no);
+        core_advance(w, 1000);
     }
-    core_advance(&w, 60000);
+    core_advance(w, 60000);
     struct err_info info = { 0 };
     size_t done;
-    assert_ok(payment_due_turn(&w.c, 4, &done, &info));
+    assert_ok(payment_due_turn(&w->c, 4, &done, &info));
     assert_int_equal(done, 4);
     SQL(asked, "SELECT sum(CASE WHEN query_count = 1 THEN 1 << (amount - 100) ELSE 0 END) FROM "
                "payment_order");
-    assert_int_equal(world_ask(&w.world, &asked), 0xe1); /* 7, 6, 5 and 0 */
-    assert_ok(payment_due_turn(&w.c, 100, &done, &info));
+    assert_int_equal(world_ask(&w->world, &asked), 0xe1); /* 7, 6, 5 and 0 */
+    assert_ok(payment_due_turn(&w->c, 100, &done, &info));
     assert_int_equal(done, 4);
-    assert_int_equal(world_ask(&w.world, &asked), 0xff);
-    core_check(&w);
+    assert_int_equal(world_ask(&w->world, &asked), 0xff);
 }
 
 /* One account's channel is dead: three calls find it out, its other rows wait a minute on their
  * rung, and the other account's are all asked. */
 static void a_dead_channel_holds_nobody_back(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    core_account(&w, &fake_apple, "store");
+    struct core *w = *state;
+    core_account(w, &fake_apple, "store");
     for (int i = 0; i < 16; i++) {
         struct payment_new n =
-            payment_input(core_order(&w, str_printf(w.world.arena, "o%d", i).p, 100 + i).no);
+            payment_input(core_order(w, str_printf(w->world.arena, "o%d", i).p, 100 + i).no);
         n.channel = i % 4 == 3 ? CHANNEL_APPLE : CHANNEL_WECHAT;
-        assert_int_equal(core_start(&w, &n).code, CODE_OK);
+        assert_int_equal(core_start(w, &n).code, CODE_OK);
     }
-    w.silent_account = STR("main");
-    core_advance(&w, 31000);
-    assert_int_equal(core_due(&w), 16);
-    assert_int_equal(w.silent_queries, SILENCE_CALLS);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE query_count = 1 AND "
-                                   "account = 'store'"),
+    w->silent_account = STR("main");
+    core_advance(w, 31000);
+    assert_int_equal(core_due(w), 16);
+    assert_int_equal(w->silent_queries, SILENCE_CALLS);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE query_count = 1 AND "
+                                    "account = 'store'"),
                      4);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE query_count = 1"), 7);
-    assert_int_equal(core_due(&w), 0);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE query_count = 1"), 7);
+    assert_int_equal(core_due(w), 0);
 
-    core_advance(&w, 60000); /* alive again: those that waited are asked, with the others' rungs */
-    w.silent_account = STR_NONE;
-    assert_int_equal(core_due(&w), 16);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE query_count = 1"), 9);
-    core_check(&w);
+    core_advance(w, 60000); /* alive again: those that waited are asked, with the others' rungs */
+    w->silent_account = STR_NONE;
+    assert_int_equal(core_due(w), 16);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE query_count = 1"), 9);
 }
 
 static void what_is_silence(void **state)
@@ -548,47 +494,44 @@ static void what_is_silence(void **state)
 /* Closes wait for the same silence; the channel's next word ends it. */
 static void a_dead_channel_holds_no_close_back(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     for (int i = 0; i < 6; i++)
-        core_pay(&w, core_order(&w, str_printf(w.world.arena, "o%d", i).p, 100 + i).no);
-    w.silent_account = STR("main");
-    core_advance(&w, 16 * 60000); /* past expiry: every row asks for its close */
-    assert_int_equal(core_due(&w), 6);
-    assert_int_equal(w.silent_queries, SILENCE_CALLS);
-    core_advance(&w, 60000);
-    w.silent_account = STR_NONE;
-    assert_int_equal(core_due(&w), 6);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE status = 4"), 6);
-    core_check(&w);
+        core_pay(w, core_order(w, str_printf(w->world.arena, "o%d", i).p, 100 + i).no);
+    w->silent_account = STR("main");
+    core_advance(w, 16 * 60000); /* past expiry: every row asks for its close */
+    assert_int_equal(core_due(w), 6);
+    assert_int_equal(w->silent_queries, SILENCE_CALLS);
+    core_advance(w, 60000);
+    w->silent_account = STR_NONE;
+    assert_int_equal(core_due(w), 6);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE status = 4"), 6);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dead_channel_holds_nobody_back),
-        cmocka_unit_test(a_dead_channel_holds_no_close_back),
+        CORE_TEST(a_dead_channel_holds_nobody_back),
+        CORE_TEST(a_dead_channel_holds_no_close_back),
         cmocka_unit_test(what_is_silence),
-        cmocka_unit_test(every_answer_of_a_query),
-        cmocka_unit_test(paid_and_refunded),
-        cmocka_unit_test(a_fact_about_another_number),
-        cmocka_unit_test(a_query_with_another_amount),
-        cmocka_unit_test(every_answer_of_a_close),
-        cmocka_unit_test(the_first_query_decides),
-        cmocka_unit_test(close_by_status),
-        cmocka_unit_test(a_close_after_a_crash),
-        cmocka_unit_test(ended_here_alive_there),
+        CORE_TEST(every_answer_of_a_query),
+        CORE_TEST(paid_and_refunded),
+        CORE_TEST(a_fact_about_another_number),
+        CORE_TEST(a_query_with_another_amount),
+        CORE_TEST(every_answer_of_a_close),
+        CORE_TEST(the_first_query_decides),
+        CORE_TEST(close_by_status),
+        CORE_TEST(a_close_after_a_crash),
+        CORE_TEST(ended_here_alive_there),
         cmocka_unit_test(not_exist_closes_only_when_it_cannot_come_any_more),
-        cmocka_unit_test(asked_too_early),
-        cmocka_unit_test(a_channel_that_cannot_close),
-        cmocka_unit_test(the_ladder),
-        cmocka_unit_test(the_clock_steps_back),
+        CORE_TEST(asked_too_early),
+        CORE_TEST(a_channel_that_cannot_close),
+        CORE_TEST(the_ladder),
+        CORE_TEST(the_clock_steps_back),
         cmocka_unit_test(the_rungs),
-        cmocka_unit_test(nobody_answers),
-        cmocka_unit_test(the_account_is_gone),
-        cmocka_unit_test(the_job_settles_what_nobody_settled),
-        cmocka_unit_test(who_is_asked_first),
+        CORE_TEST(nobody_answers),
+        CORE_TEST(the_account_is_gone),
+        CORE_TEST(the_job_settles_what_nobody_settled),
+        CORE_TEST(who_is_asked_first),
     };
     return RUN_CORE_TESTS(tests);
 }

@@ -83,191 +83,164 @@ static void every_edge_of_the_table(void **state)
 
 static void an_attempt_starts(void **state)
 {
-    (void)state;
+    struct core *w = *state;
     static const enum code codes[] = { CODE_OK,
                                        CODE_OK,
                                        CODE_ORDER_ALREADY_PAID,
                                        CODE_OK,
                                        CODE_ORDER_NOT_PAYABLE,
                                        CODE_ORDER_ALREADY_PAID };
-    struct core w;
-    core_open(&w);
     for (int s = 0; s < 6; s++) {
-        struct number pay_no, no = order_in(&w, names[s], (enum order_status)s, &pay_no);
-        int64_t version = core_get_order(&w, no).version;
+        struct number pay_no, no = order_in(w, names[s], (enum order_status)s, &pay_no);
+        int64_t version = core_get_order(w, no).version;
         struct payment_new n = payment_input(no);
         n.method = STR("jsapi"); /* on a PAYING order: the old attempt is closed first */
         n.payer = STR("openid");
-        check_row(core_start(&w, &n).code == codes[s], names[s]);
-        check_row((int)order_status_of(&w, no) == (codes[s] ? s : ORDER_PAYING), names[s]);
-        check_row(core_get_order(&w, no).version == version + (codes[s] == CODE_OK), names[s]);
+        check_row(core_start(w, &n).code == codes[s], names[s]);
+        check_row((int)order_status_of(w, no) == (codes[s] ? s : ORDER_PAYING), names[s]);
+        check_row(core_get_order(w, no).version == version + (codes[s] == CODE_OK), names[s]);
     }
-    core_check(&w);
 }
 
 static void a_success_settles(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     static const enum order_status from[] = { ORDER_PAYING, ORDER_PAY_FAILED };
     for (size_t i = 0; i < COUNT(from); i++) {
-        struct number pay_no, no = order_in(&w, names[from[i]], from[i], &pay_no);
-        assert_int_equal(core_paid(&w, pay_no, 8800, names[i]), PAYMENT_MOVED);
-        assert_int_equal(order_status_of(&w, no), from[i]); /* payments do not move orders */
-        core_settle(&w, no);
-        struct order o = core_get_order(&w, no);
+        struct number pay_no, no = order_in(w, names[from[i]], from[i], &pay_no);
+        assert_int_equal(core_paid(w, pay_no, 8800, names[i]), PAYMENT_MOVED);
+        assert_int_equal(order_status_of(w, no), from[i]); /* payments do not move orders */
+        core_settle(w, no);
+        struct order o = core_get_order(w, no);
         assert_int_equal(o.status, ORDER_PAID);
         assert_int_equal(o.pay_no.id, pay_no.id);
         assert_str(o.transaction_id, names[i]);
         assert_int_equal(o.pay_ms, WORLD_NOW_MS + 5000);
-        assert_int_equal(core_get(&w, pay_no).settled, SETTLED_WON);
-        core_settle(&w, no); /* idempotent */
-        assert_int_equal(core_get_order(&w, no).version, o.version);
+        assert_int_equal(core_get(w, pay_no).settled, SETTLED_WON);
+        core_settle(w, no); /* idempotent */
+        assert_int_equal(core_get_order(w, no).version, o.version);
     }
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM outbox WHERE type = 4"), 2);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM incident"), 0);
-    core_check(&w);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM outbox WHERE type = 4"), 2);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident"), 0);
 }
 
 static void a_second_success_is_paid_twice(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number first, second, no = order_in(&w, "o1", ORDER_PAY_FAILED, &first);
-    second = core_pay(&w, no).no;
+    struct core *w = *state;
+    struct number first, second, no = order_in(w, "o1", ORDER_PAY_FAILED, &first);
+    second = core_pay(w, no).no;
     assert_true(first.id != second.id);
-    core_paid(&w, second, 8800, "T2");
-    core_settle(&w, no);
-    core_paid(&w, first, 8800, "T1"); /* late */
-    core_settle(&w, no);
-    core_settle(&w, no);
-    assert_int_equal(core_get_order(&w, no).pay_no.id, second.id);
-    assert_int_equal(core_get(&w, first).settled, SETTLED_SURPLUS);
-    assert_true(core_get(&w, first).late);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_PAID_TWICE);
-    assert_int_equal(ASK(&w.world, "SELECT policy FROM incident"), POLICY_HOLD);
-    assert_int_equal(ASK(&w.world, "SELECT count FROM incident"), 1);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM outbox WHERE type = 13"), 1);
-    core_check(&w);
+    core_paid(w, second, 8800, "T2");
+    core_settle(w, no);
+    core_paid(w, first, 8800, "T1"); /* late */
+    core_settle(w, no);
+    core_settle(w, no);
+    assert_int_equal(core_get_order(w, no).pay_no.id, second.id);
+    assert_int_equal(core_get(w, first).settled, SETTLED_SURPLUS);
+    assert_true(core_get(w, first).late);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_PAID_TWICE);
+    assert_int_equal(ASK(&w->world, "SELECT policy FROM incident"), POLICY_HOLD);
+    assert_int_equal(ASK(&w->world, "SELECT count FROM incident"), 1);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM outbox WHERE type = 13"), 1);
 }
 
 /* Two successes before anybody settled: one call applies one, the next the other. */
 static void two_unapplied_successes(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number first, no = order_in(&w, "o1", ORDER_PAY_FAILED, &first);
-    struct number second = core_pay(&w, no).no;
-    core_paid(&w, second, 8800, "T2");
-    core_paid(&w, first, 8800, "T1");
-    core_settle(&w, no);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    core_settle(&w, no);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE settled = 1"), 1);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_order WHERE settled = 2"), 1);
-    core_check(&w);
+    struct core *w = *state;
+    struct number first, no = order_in(w, "o1", ORDER_PAY_FAILED, &first);
+    struct number second = core_pay(w, no).no;
+    core_paid(w, second, 8800, "T2");
+    core_paid(w, first, 8800, "T1");
+    core_settle(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
+    core_settle(w, no);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE settled = 1"), 1);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE settled = 2"), 1);
 }
 
 static void money_for_a_cancelled_order(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_CANCELLED, &pay_no);
-    assert_int_equal(core_paid(&w, pay_no, 8800, "T1"), PAYMENT_MOVED);
-    core_settle(&w, no);
-    assert_int_equal(order_status_of(&w, no), ORDER_CANCELLED);
-    assert_int_equal(core_get(&w, pay_no).settled, SETTLED_SURPLUS);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_PAID_AFTER_CLOSE);
-    core_check(&w);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_CANCELLED, &pay_no);
+    assert_int_equal(core_paid(w, pay_no, 8800, "T1"), PAYMENT_MOVED);
+    core_settle(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_CANCELLED);
+    assert_int_equal(core_get(w, pay_no).settled, SETTLED_SURPLUS);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_PAID_AFTER_CLOSE);
 }
 
 /* A success of another amount (an operator accepted it) settles nothing. */
 static void another_amount_is_set_aside(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
     struct applying x = { .pay_id = pay_no.id,
-                          .fact = fact_of(&w, FACT_PAID, 100, "T1"),
+                          .fact = fact_of(w, FACT_PAID, 100, "T1"),
                           .equal = true,
                           .kind = EVIDENCE_OPERATOR };
-    world_run(&w.world, applying_rule, &x);
-    core_settle(&w, no);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAYING);
-    assert_int_equal(core_get(&w, pay_no).settled, SETTLED_ASIDE);
-    assert_int_equal(ASK(&w.world, "SELECT live FROM payment_order"),
+    world_run(&w->world, applying_rule, &x);
+    core_settle(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_PAYING);
+    assert_int_equal(core_get(w, pay_no).settled, SETTLED_ASIDE);
+    assert_int_equal(ASK(&w->world, "SELECT live FROM payment_order"),
                      pay_no.id); /* the place is free */
-    core_ended(&w, no);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAY_FAILED);
-    core_check(&w);
+    core_ended(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_PAY_FAILED);
 }
 
 static void a_paid_order_closes_its_other_attempts(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    core_account(&w, &fake_apple, "store");
-    struct number no = core_order(&w, "o1", 8800).no;
+    struct core *w = *state;
+    core_account(w, &fake_apple, "store");
+    struct number no = core_order(w, "o1", 8800).no;
     struct payment_new n = payment_input(no);
     n.channel = CHANNEL_APPLE;
-    struct number other = core_start(&w, &n).p.no;
+    struct number other = core_start(w, &n).p.no;
     n.channel = CHANNEL_WECHAT;
-    struct number mine = core_start(&w, &n).p.no;
-    assert_int_equal(core_get(&w, other).close_requested, CLOSE_SWITCH);
-    core_paid(&w, mine, 8800, "T1");
-    core_settle(&w, no);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    assert_int_equal(core_get(&w, other).close_requested, CLOSE_SWITCH);
-    assert_int_equal(core_get(&w, mine).close_requested, CLOSE_NO);
-    core_paid(&w, other, 8800, "T2"); /* both were open: PAID_TWICE is the net */
-    core_settle(&w, no);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_PAID_TWICE);
-    core_check(&w);
+    struct number mine = core_start(w, &n).p.no;
+    assert_int_equal(core_get(w, other).close_requested, CLOSE_SWITCH);
+    core_paid(w, mine, 8800, "T1");
+    core_settle(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
+    assert_int_equal(core_get(w, other).close_requested, CLOSE_SWITCH);
+    assert_int_equal(core_get(w, mine).close_requested, CLOSE_NO);
+    core_paid(w, other, 8800, "T2"); /* both were open: PAID_TWICE is the net */
+    core_settle(w, no);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_PAID_TWICE);
 }
 
 static void close_is_requested_when_another_wins(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number first, no = order_in(&w, "o1", ORDER_PAY_FAILED, &first);
-    struct number open = core_pay(&w, no).no;
-    core_paid(&w, first, 8800, "T1");
-    core_settle(&w, no);
-    assert_int_equal(core_get(&w, open).close_requested, CLOSE_PAID_ELSEWHERE);
-    core_due(&w);
-    assert_int_equal(core_get(&w, open).status, PAYMENT_CLOSED);
-    core_check(&w);
+    struct core *w = *state;
+    struct number first, no = order_in(w, "o1", ORDER_PAY_FAILED, &first);
+    struct number open = core_pay(w, no).no;
+    core_paid(w, first, 8800, "T1");
+    core_settle(w, no);
+    assert_int_equal(core_get(w, open).close_requested, CLOSE_PAID_ELSEWHERE);
+    core_due(w);
+    assert_int_equal(core_get(w, open).status, PAYMENT_CLOSED);
 }
 
 /* ---- PAYING -> PAY_FAILED ---- */
 
 static void the_last_open_attempt_ends(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     for (int s = 0; s < 6; s++) {
-        struct number pay_no, no = order_in(&w, names[s], (enum order_status)s, &pay_no);
-        core_ended(&w, no); /* an attempt is still open, or it is no PAYING order: nothing */
-        check_row((int)order_status_of(&w, no) == s, names[s]);
+        struct number pay_no, no = order_in(w, names[s], (enum order_status)s, &pay_no);
+        core_ended(w, no); /* an attempt is still open, or it is no PAYING order: nothing */
+        check_row((int)order_status_of(w, no) == s, names[s]);
     }
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
-    core_state(&w, pay_no, fact_of(&w, FACT_SHUT, 0, NULL));
-    core_ended(&w, no);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAY_FAILED);
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
+    core_state(w, pay_no, fact_of(w, FACT_SHUT, 0, NULL));
+    core_ended(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_PAY_FAILED);
 
-    no = order_in(&w, "o2", ORDER_PAYING, &pay_no);
-    core_paid(&w, pay_no, 8800, "T9");
-    core_ended(&w, no); /* not yet settled, but paid */
-    assert_int_equal(order_status_of(&w, no), ORDER_PAYING);
-    core_check(&w);
+    no = order_in(w, "o2", ORDER_PAYING, &pay_no);
+    core_paid(w, pay_no, 8800, "T9");
+    core_ended(w, no); /* not yet settled, but paid */
+    assert_int_equal(order_status_of(w, no), ORDER_PAYING);
 }
 
 /* ---- cancel ---- */
@@ -281,75 +254,63 @@ static enum code cancel(struct core *w, struct number no, bool *ret_closing)
 
 static void cancel_from_every_status(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     for (int s = 0; s < 6; s++) {
-        struct number pay_no, no = order_in(&w, names[s], (enum order_status)s, &pay_no);
+        struct number pay_no, no = order_in(w, names[s], (enum order_status)s, &pay_no);
         bool closing = true, paid = s == ORDER_PAID || s == ORDER_COMPLETED;
-        check_row(cancel(&w, no, &closing) == (paid ? CODE_ORDER_ALREADY_PAID : CODE_OK), names[s]);
-        check_row((int)order_status_of(&w, no) == (paid ? s : ORDER_CANCELLED), names[s]);
+        check_row(cancel(w, no, &closing) == (paid ? CODE_ORDER_ALREADY_PAID : CODE_OK), names[s]);
+        check_row((int)order_status_of(w, no) == (paid ? s : ORDER_CANCELLED), names[s]);
         check_row(paid || !closing, names[s]);
     }
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM outbox WHERE type = 6"), 4);
-    core_check(&w);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM outbox WHERE type = 6"), 4);
 }
 
 static void cancel_waits_for_the_attempt(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
     bool closing = false;
-    expect(&w.query, CHANNEL_UNKNOWN, CLASS_NONE);
-    assert_int_equal(cancel(&w, no, &closing), CODE_OK);
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE);
+    assert_int_equal(cancel(w, no, &closing), CODE_OK);
     assert_true(closing);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAYING);
-    assert_int_equal(core_get(&w, pay_no).close_requested, CLOSE_CANCEL);
-    assert_int_equal(core_get_order(&w, no).cancel_requested, CANCEL_CALLER);
+    assert_int_equal(order_status_of(w, no), ORDER_PAYING);
+    assert_int_equal(core_get(w, pay_no).close_requested, CLOSE_CANCEL);
+    assert_int_equal(core_get_order(w, no).cancel_requested, CANCEL_CALLER);
 
     struct payment_new n = payment_input(no); /* nobody starts to pay it any more */
-    assert_int_equal(core_start(&w, &n).code, CODE_ORDER_NOT_PAYABLE);
+    assert_int_equal(core_start(w, &n).code, CODE_ORDER_NOT_PAYABLE);
 
     size_t done;
     struct err_info info = { 0 };
-    core_advance(&w, 61000);
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    core_advance(w, 61000);
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
     assert_int_equal(done, 1);
-    assert_int_equal(order_status_of(&w, no), ORDER_CANCELLED);
-    assert_int_equal(core_get(&w, pay_no).status, PAYMENT_CLOSED);
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    assert_int_equal(order_status_of(w, no), ORDER_CANCELLED);
+    assert_int_equal(core_get(w, pay_no).status, PAYMENT_CLOSED);
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
     assert_int_equal(done, 0);
-    core_check(&w);
 }
 
 static void cancel_finds_the_money(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
     bool closing;
-    expect_fact(&w, FACT_PAID, 8800, "T1");
-    assert_int_equal(cancel(&w, no, &closing), CODE_ORDER_ALREADY_PAID);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    assert_int_equal(w.close.calls, 0);
-    core_check(&w);
+    expect_fact(w, FACT_PAID, 8800, "T1");
+    assert_int_equal(cancel(w, no, &closing), CODE_ORDER_ALREADY_PAID);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
+    assert_int_equal(w->close.calls, 0);
 }
 
 /* A success that nobody has settled yet: cancel settles first. */
 static void cancel_decides_on_no_stale_order(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
     bool closing;
-    core_paid(&w, pay_no, 8800, "T1");
-    assert_int_equal(cancel(&w, no, &closing), CODE_ORDER_ALREADY_PAID);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    core_check(&w);
+    core_paid(w, pay_no, 8800, "T1");
+    assert_int_equal(cancel(w, no, &closing), CODE_ORDER_ALREADY_PAID);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
 }
 
 static void paid_while_closing(struct core *w)
@@ -363,35 +324,29 @@ static void paid_while_closing(struct core *w)
 
 static void the_callback_comes_while_we_close(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
     bool closing;
-    expect(&w.close, CHANNEL_DONE, CLASS_NONE)->meanwhile = paid_while_closing;
-    assert_int_equal(cancel(&w, no, &closing), CODE_ORDER_ALREADY_PAID);
-    assert_int_equal(core_get(&w, pay_no).status, PAYMENT_SUCCESS);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"),
+    expect(&w->close, CHANNEL_DONE, CLASS_NONE)->meanwhile = paid_while_closing;
+    assert_int_equal(cancel(w, no, &closing), CODE_ORDER_ALREADY_PAID);
+    assert_int_equal(core_get(w, pay_no).status, PAYMENT_SUCCESS);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"),
                      INCIDENT_STATUS_CONFLICT); /* "shut" after "paid" */
-    core_check(&w);
 }
 
 static void quarantine_blocks_cancel(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     static const enum order_status from[] = { ORDER_PAYING, ORDER_PAY_FAILED };
     for (size_t i = 0; i < COUNT(from); i++) {
-        struct number pay_no, no = order_in(&w, names[from[i]], from[i], &pay_no);
+        struct number pay_no, no = order_in(w, names[from[i]], from[i], &pay_no);
         bool closing = false;
-        assert_int_equal(core_paid(&w, pay_no, 100, names[i]), PAYMENT_QUARANTINED);
-        assert_int_equal(cancel(&w, no, &closing), CODE_OK);
+        assert_int_equal(core_paid(w, pay_no, 100, names[i]), PAYMENT_QUARANTINED);
+        assert_int_equal(cancel(w, no, &closing), CODE_OK);
         assert_true(closing);
-        assert_int_equal(order_status_of(&w, no), from[i]);
+        assert_int_equal(order_status_of(w, no), from[i]);
     }
-    core_check(&w);
 }
 
 /* ---- expiry ---- */
@@ -405,121 +360,106 @@ static void clock_steps_back(struct core *w)
  * and must come again. */
 static void expiry_while_the_clock_steps_back(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input("o1", 8800);
     n.expire_in_ms = 600000;
-    core_pay(&w, core_order_of(&w, &n).no);
+    core_pay(w, core_order_of(w, &n).no);
     n.merchant_order_no = STR("o2");
-    struct number no = core_order_of(&w, &n).no;
+    struct number no = core_order_of(w, &n).no;
 
     size_t done;
     struct err_info info = { 0 };
-    core_advance(&w, 600000);
-    expect(&w.query, CHANNEL_DONE, CLASS_NONE)->meanwhile = clock_steps_back;
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    core_advance(w, 600000);
+    expect(&w->query, CHANNEL_DONE, CLASS_NONE)->meanwhile = clock_steps_back;
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
     assert_int_equal(done, 2);
-    assert_int_equal(order_status_of(&w, no), ORDER_WAIT_PAY);
-    core_advance(&w, 5000);
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
-    assert_int_equal(order_status_of(&w, no), ORDER_CANCELLED);
-    core_check(&w);
+    assert_int_equal(order_status_of(w, no), ORDER_WAIT_PAY);
+    core_advance(w, 5000);
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
+    assert_int_equal(order_status_of(w, no), ORDER_CANCELLED);
 }
 
 static void expiry(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input("o1", 8800);
     n.expire_in_ms = 600000;
-    struct number no = core_order_of(&w, &n).no;
+    struct number no = core_order_of(w, &n).no;
     n.merchant_order_no = STR("o2");
-    struct number paying = core_order_of(&w, &n).no;
-    struct payment p = core_pay(&w, paying);
+    struct number paying = core_order_of(w, &n).no;
+    struct payment p = core_pay(w, paying);
     assert_int_equal(p.expire_ms, WORLD_NOW_MS + 600000); /* not 15 minutes: the order's */
 
     size_t done;
     struct err_info info = { 0 };
-    core_advance(&w, 599999);
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    core_advance(w, 599999);
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
     assert_int_equal(done, 0);
-    core_advance(&w, 1);
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
+    core_advance(w, 1);
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
     assert_int_equal(done, 2);
-    assert_int_equal(order_status_of(&w, no), ORDER_CANCELLED);
-    assert_int_equal(order_status_of(&w, paying), ORDER_CANCELLED);
-    assert_int_equal(core_get(&w, p.no).status, PAYMENT_CLOSED);
-    assert_int_equal(core_get(&w, p.no).close_requested, CLOSE_EXPIRY);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM outbox WHERE type = 7"), 2);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM order_due"), 0);
-    core_check(&w);
+    assert_int_equal(order_status_of(w, no), ORDER_CANCELLED);
+    assert_int_equal(order_status_of(w, paying), ORDER_CANCELLED);
+    assert_int_equal(core_get(w, p.no).status, PAYMENT_CLOSED);
+    assert_int_equal(core_get(w, p.no).close_requested, CLOSE_EXPIRY);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM outbox WHERE type = 7"), 2);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM order_due"), 0);
 }
 
 /* Paid a moment before, settled by nobody: expiry finds it. Success before CANCELLED is in time. */
 static void paid_before_it_expired(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input("o1", 8800);
     n.expire_in_ms = 600000;
-    struct number no = core_order_of(&w, &n).no;
-    struct payment p = core_pay(&w, no);
+    struct number no = core_order_of(w, &n).no;
+    struct payment p = core_pay(w, no);
     size_t done;
     struct err_info info = { 0 };
-    core_advance(&w, 700000);
-    core_paid(&w, p.no, 8800, "T1");
-    assert_ok(order_due_turn(&w.c, 10, &done, &info));
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    core_check(&w);
+    core_advance(w, 700000);
+    core_paid(w, p.no, 8800, "T1");
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
 }
 
 static void near_its_end_no_new_attempt(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input("o1", 8800);
     n.expire_in_ms = 600000;
-    struct number no = core_order_of(&w, &n).no;
+    struct number no = core_order_of(w, &n).no;
     struct payment_new pay = payment_input(no);
-    core_advance(&w, 600000 - 89999);
-    assert_int_equal(core_start(&w, &pay).code, CODE_ORDER_EXPIRING);
-    assert_int_equal(w.prepay.calls, 0);
-    core_advance(&w, -1);
-    assert_int_equal(core_start(&w, &pay).code, CODE_OK);
-    core_advance(&w, 60000); /* an attempt that is open is still given */
-    struct started s = core_start(&w, &pay);
+    core_advance(w, 600000 - 89999);
+    assert_int_equal(core_start(w, &pay).code, CODE_ORDER_EXPIRING);
+    assert_int_equal(w->prepay.calls, 0);
+    core_advance(w, -1);
+    assert_int_equal(core_start(w, &pay).code, CODE_OK);
+    core_advance(w, 60000); /* an attempt that is open is still given */
+    struct started s = core_start(w, &pay);
     assert_int_equal(s.code, CODE_OK);
     assert_int_equal(s.how, PAYMENT_SAME);
-    core_check(&w);
 }
 
 /* ---- complete, revive ---- */
 
 static void complete_from_every_status(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     for (int s = 0; s < 6; s++) {
-        struct number pay_no, no = order_in(&w, names[s], (enum order_status)s, &pay_no);
+        struct number pay_no, no = order_in(w, names[s], (enum order_status)s, &pay_no);
         struct order o;
         struct refusal r = { 0 };
         bool fine = s == ORDER_PAID || s == ORDER_COMPLETED;
-        check_row(order_complete(&w.c, &w.act, no, &o, &r) == (fine ? CODE_OK : CODE_ORDER_STATE),
+        check_row(order_complete(&w->c, &w->act, no, &o, &r) == (fine ? CODE_OK : CODE_ORDER_STATE),
                   names[s]);
-        check_row((int)order_status_of(&w, no) == (fine ? ORDER_COMPLETED : s), names[s]);
+        check_row((int)order_status_of(w, no) == (fine ? ORDER_COMPLETED : s), names[s]);
     }
-    struct number pay_no, no = order_in(&w, "unsettled", ORDER_PAYING, &pay_no);
+    struct number pay_no, no = order_in(w, "unsettled", ORDER_PAYING, &pay_no);
     struct order o;
     struct refusal r = { 0 };
-    core_paid(&w, pay_no, 8800, "T1");
-    assert_int_equal(order_complete(&w.c, &w.act, no, &o, &r), CODE_OK);
+    core_paid(w, pay_no, 8800, "T1");
+    assert_int_equal(order_complete(&w->c, &w->act, no, &o, &r), CODE_OK);
     assert_int_equal(o.status, ORDER_COMPLETED);
-    core_check(&w);
 }
 
 struct revive {
@@ -552,112 +492,103 @@ static enum err revive(struct core *w, struct number no, struct number pay_no)
 
 static void revive_from_every_status(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     for (int s = 0; s < 6; s++) {
-        struct number pay_no, no = order_in(&w, names[s], (enum order_status)s, &pay_no);
+        struct number pay_no, no = order_in(w, names[s], (enum order_status)s, &pay_no);
         if (s == ORDER_WAIT_PAY)
-            pay_no = core_pay(&w, no).no;
+            pay_no = core_pay(w, no).no;
         if (s != ORDER_CANCELLED) {
-            int64_t before = (int64_t)order_status_of(&w, no);
-            check_row(revive(&w, no, pay_no) == ERR_CONFLICT, names[s]);
-            check_row(order_status_of(&w, no) == before, names[s]);
+            int64_t before = (int64_t)order_status_of(w, no);
+            check_row(revive(w, no, pay_no) == ERR_CONFLICT, names[s]);
+            check_row(order_status_of(w, no) == before, names[s]);
             continue;
         }
-        check_row(revive(&w, no, pay_no) == ERR_CONFLICT, names[s]); /* not paid */
-        core_paid(&w, pay_no, 8800, "T1");
-        check_row(revive(&w, no, pay_no) == ERR_CONFLICT, names[s]); /* not settled as surplus */
-        core_settle(&w, no);
-        check_row(revive(&w, no, pay_no) == ERR_OK, names[s]);
-        check_row(order_status_of(&w, no) == ORDER_PAID, names[s]);
-        check_row(core_get(&w, pay_no).settled == SETTLED_WON, names[s]);
-        check_row(revive(&w, no, pay_no) == ERR_CONFLICT, names[s]); /* once */
+        check_row(revive(w, no, pay_no) == ERR_CONFLICT, names[s]); /* not paid */
+        core_paid(w, pay_no, 8800, "T1");
+        check_row(revive(w, no, pay_no) == ERR_CONFLICT, names[s]); /* not settled as surplus */
+        core_settle(w, no);
+        check_row(revive(w, no, pay_no) == ERR_OK, names[s]);
+        check_row(order_status_of(w, no) == ORDER_PAID, names[s]);
+        check_row(core_get(w, pay_no).settled == SETTLED_WON, names[s]);
+        check_row(revive(w, no, pay_no) == ERR_CONFLICT, names[s]); /* once */
     }
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM outbox WHERE type = 5"), 1);
-    core_check(&w);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM outbox WHERE type = 5"), 1);
 }
 
 /* ---- the sweep ---- */
 
 static void the_sweep_repairs(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
-    core_advance(&w, 1000000); /* its ladder is far along, its due row an hour off */
-    core_due(&w);
-    struct number late_pay, late = order_in(&w, "o2", ORDER_PAYING, &late_pay);
-    core_paid(&w, late_pay, 8800, "T2");
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
+    core_advance(w, 1000000); /* its ladder is far along, its due row an hour off */
+    core_due(w);
+    struct number late_pay, late = order_in(w, "o2", ORDER_PAYING, &late_pay);
+    core_paid(w, late_pay, 8800, "T2");
     size_t repaired;
     struct err_info info = { 0 };
-    core_advance(&w, 59000);
-    assert_ok(order_settle_sweep(&w.c, 100, &repaired, &info));
+    core_advance(w, 59000);
+    assert_ok(order_settle_sweep(&w->c, 100, &repaired, &info));
     assert_int_equal(repaired, 0);
-    core_advance(&w, 1000);
-    assert_ok(order_settle_sweep(&w.c, 100, &repaired, &info));
+    core_advance(w, 1000);
+    assert_ok(order_settle_sweep(&w->c, 100, &repaired, &info));
     assert_int_equal(repaired, 1);
-    assert_int_equal(order_status_of(&w, late), ORDER_PAID);
-    assert_ok(order_settle_sweep(&w.c, 100, &repaired, &info));
+    assert_int_equal(order_status_of(w, late), ORDER_PAID);
+    assert_ok(order_settle_sweep(&w->c, 100, &repaired, &info));
     assert_int_equal(repaired, 0);
     (void)no;
-    core_check(&w);
 }
 
 /* The rows that led the job to a closed attempt are gone; the sweep has to see it all the same. */
 static void the_sweep_repairs_a_late_success(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number pay_no, no = order_in(&w, "o1", ORDER_PAYING, &pay_no);
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
     struct payment p;
     struct refusal r = { 0 };
     struct err_info info = { 0 };
     bool closing;
     size_t repaired;
-    assert_int_equal(payment_close(&w.c, &w.act, pay_no, &p, &closing, &r), CODE_OK);
+    assert_int_equal(payment_close(&w->c, &w->act, pay_no, &p, &closing, &r), CODE_OK);
     assert_int_equal(p.status, PAYMENT_CLOSED);
-    core_advance(&w, 3600000);
-    core_due(&w);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM payment_due"), 0);
-    core_paid(&w, pay_no, 8800, "T1");
-    assert_true(core_get(&w, pay_no).late);
-    core_advance(&w, 60000);
-    assert_ok(order_settle_sweep(&w.c, 100, &repaired, &info));
+    core_advance(w, 3600000);
+    core_due(w);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_due"), 0);
+    core_paid(w, pay_no, 8800, "T1");
+    assert_true(core_get(w, pay_no).late);
+    core_advance(w, 60000);
+    assert_ok(order_settle_sweep(&w->c, 100, &repaired, &info));
     assert_int_equal(repaired, 1);
-    assert_int_equal(order_status_of(&w, no), ORDER_PAID);
-    core_check(&w);
+    assert_int_equal(order_status_of(w, no), ORDER_PAID);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_edge_of_the_table),
-        cmocka_unit_test(an_attempt_starts),
-        cmocka_unit_test(a_success_settles),
-        cmocka_unit_test(a_second_success_is_paid_twice),
-        cmocka_unit_test(two_unapplied_successes),
-        cmocka_unit_test(money_for_a_cancelled_order),
-        cmocka_unit_test(another_amount_is_set_aside),
-        cmocka_unit_test(a_paid_order_closes_its_other_attempts),
-        cmocka_unit_test(close_is_requested_when_another_wins),
-        cmocka_unit_test(the_last_open_attempt_ends),
-        cmocka_unit_test(cancel_from_every_status),
-        cmocka_unit_test(cancel_waits_for_the_attempt),
-        cmocka_unit_test(cancel_finds_the_money),
-        cmocka_unit_test(cancel_decides_on_no_stale_order),
-        cmocka_unit_test(the_callback_comes_while_we_close),
-        cmocka_unit_test(quarantine_blocks_cancel),
-        cmocka_unit_test(expiry),
-        cmocka_unit_test(expiry_while_the_clock_steps_back),
-        cmocka_unit_test(paid_before_it_expired),
-        cmocka_unit_test(near_its_end_no_new_attempt),
-        cmocka_unit_test(complete_from_every_status),
-        cmocka_unit_test(revive_from_every_status),
-        cmocka_unit_test(the_sweep_repairs),
-        cmocka_unit_test(the_sweep_repairs_a_late_success),
+        CORE_TEST(an_attempt_starts),
+        CORE_TEST(a_success_settles),
+        CORE_TEST(a_second_success_is_paid_twice),
+        CORE_TEST(two_unapplied_successes),
+        CORE_TEST(money_for_a_cancelled_order),
+        CORE_TEST(another_amount_is_set_aside),
+        CORE_TEST(a_paid_order_closes_its_other_attempts),
+        CORE_TEST(close_is_requested_when_another_wins),
+        CORE_TEST(the_last_open_attempt_ends),
+        CORE_TEST(cancel_from_every_status),
+        CORE_TEST(cancel_waits_for_the_attempt),
+        CORE_TEST(cancel_finds_the_money),
+        CORE_TEST(cancel_decides_on_no_stale_order),
+        CORE_TEST(the_callback_comes_while_we_close),
+        CORE_TEST(quarantine_blocks_cancel),
+        CORE_TEST(expiry),
+        CORE_TEST(expiry_while_the_clock_steps_back),
+        CORE_TEST(paid_before_it_expired),
+        CORE_TEST(near_its_end_no_new_attempt),
+        CORE_TEST(complete_from_every_status),
+        CORE_TEST(revive_from_every_status),
+        CORE_TEST(the_sweep_repairs),
+        CORE_TEST(the_sweep_repairs_a_late_success),
     };
     return RUN_CORE_TESTS(tests);
 }

@@ -180,7 +180,7 @@ static void change(int which)
 
 static void every_refusal_names_its_field(void **state)
 {
-    (void)state;
+    struct core *w = *state;
     static const struct {
         int which;
         enum code code;
@@ -228,54 +228,43 @@ static void every_refusal_names_its_field(void **state)
         { 49, CODE_AMOUNT_INVALID, "discount" },
         { 50, CODE_BAD_FIELD, "items" },
     };
-    struct core w;
-    core_open(&w);
     for (size_t i = 0; i < COUNT(rows); i++) {
         change(rows[i].which);
-        struct made m = make(&w, &base);
-        struct str what = str_printf(w.world.arena, "%d: %s " STR_FMT, rows[i].which,
+        struct made m = make(w, &base);
+        struct str what = str_printf(w->world.arena, "%d: %s " STR_FMT, rows[i].which,
                                      code_info(m.code)->name, STR_ARG(m.r.field));
         check_row(m.code == rows[i].code && m.r.code == m.code, what.p);
         check_row(str_eq(m.r.field, str_of(rows[i].field)), what.p);
     }
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM order_info"), 0);
-    core_check(&w);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM order_info"), 0);
 }
 
 static void a_number_like_ours(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct order first = core_order(&w, "o1", 1);
+    struct core *w = *state;
+    struct order first = core_order(w, "o1", 1);
     struct number_text ours = number_text(first.no);
     struct order_new n = order_input(ours.s, 1);
-    struct made m = make(&w, &n);
+    struct made m = make(w, &n);
     assert_int_equal(m.code, CODE_BAD_FIELD);
     assert_str(m.r.field, "merchant_order_no");
-    core_check(&w);
 }
 
 static void nothing_to_pay(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input("o1", 8800);
     n.discount_fen = 8800;
-    assert_int_equal(make(&w, &n).code, CODE_AMOUNT_ZERO);
+    assert_int_equal(make(w, &n).code, CODE_AMOUNT_ZERO);
     n.shipping_fen = 1;
-    assert_int_equal(make(&w, &n).code, CODE_OK);
-    core_check(&w);
+    assert_int_equal(make(w, &n).code, CODE_OK);
 }
 
 /* ---- sums and shares ---- */
 
 static void shares(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_item lines[] = { item("a", 9950, 1, 0), item("b", 9950, 1, 0),
                                   item("free", 0, 3, 0), item("c", 200, 2, 400) };
     struct order_new n = order_input("o1", 0);
@@ -283,7 +272,7 @@ static void shares(void **state)
     n.items = lines;
     n.item_count = 4;
     n.discount_fen = 1990;
-    struct order o = core_order_of(&w, &n);
+    struct order o = core_order_of(w, &n);
     assert_int_equal(money_fen(o.order_amount), 19900);
     assert_int_equal(money_fen(o.pay_amount), 17910);
     assert_int_equal(o.item_count, 4);
@@ -292,24 +281,21 @@ static void shares(void **state)
     assert_int_equal(money_fen(o.items[2].paid_share), 0);
     assert_int_equal(money_fen(o.items[3].paid_share), 0);
     assert_int_equal(money_fen(o.items[3].line_amount), 400);
-    o = core_get_order(&w, o.no);
+    o = core_get_order(w, o.no);
     assert_int_equal(money_fen(o.items[1].paid_share), 8955);
     assert_str(o.items[2].sku, "free");
-    core_check(&w);
 }
 
 static void the_odd_fen_goes_to_the_first_line(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_item lines[] = { item("a", 1, 1, 0), item("b", 1, 1, 0), item("c", 1, 1, 0) };
     struct order_new n = order_input("o1", 0);
     n.has_amount = false;
     n.items = lines;
     n.item_count = 3;
     n.shipping_fen = 7;
-    struct order o = core_order_of(&w, &n); /* 10 over 3 equal lines */
+    struct order o = core_order_of(w, &n); /* 10 over 3 equal lines */
     assert_int_equal(money_fen(o.items[0].paid_share), 4);
     assert_int_equal(money_fen(o.items[1].paid_share), 3);
     assert_int_equal(money_fen(o.items[2].paid_share), 3);
@@ -317,39 +303,33 @@ static void the_odd_fen_goes_to_the_first_line(void **state)
     for (size_t i = 0; i < 3; i++)
         lines[i] = item("free", 0, 1, 0);
     n.merchant_order_no = STR("o2");
-    o = core_order_of(&w, &n); /* only shipping is paid */
+    o = core_order_of(w, &n); /* only shipping is paid */
     assert_int_equal(money_fen(o.items[0].paid_share) + money_fen(o.items[1].paid_share) +
                          money_fen(o.items[2].paid_share),
                      7);
-    core_check(&w);
 }
 
 /* ---- once more ---- */
 
 static void the_same_order_again(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input("o1", 8800);
-    struct made first = make(&w, &n);
+    struct made first = make(w, &n);
     assert_true(first.created);
     n.remark = STR("a remark is no business"), n.request_id = STR("r9");
-    core_advance(&w, 60000);
-    struct made again = make(&w, &n);
+    core_advance(w, 60000);
+    struct made again = make(w, &n);
     assert_int_equal(again.code, CODE_OK);
     assert_false(again.created);
     assert_int_equal(again.o.no.id, first.o.no.id);
-    w.act.caller = (struct caller_ref) { 8, STR("other") }; /* numbers are each caller's own */
-    assert_true(make(&w, &n).created);
-    core_check(&w);
+    w->act.caller = (struct caller_ref) { 8, STR("other") }; /* numbers are each caller's own */
+    assert_true(make(w, &n).created);
 }
 
 static void another_content_names_the_field(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_item lines[] = { item("a", 100, 2, 0), item("b", 50, 1, 10) };
     struct order_new n = order_input("o1", 0);
     n.has_amount = false;
@@ -357,7 +337,7 @@ static void another_content_names_the_field(void **state)
     n.item_count = 2;
     n.discount_fen = 5;
     n.expire_in_ms = 600000;
-    assert_true(make(&w, &n).created);
+    assert_true(make(w, &n).created);
     static const char *const fields[] = { "user_id",
                                           "subject",
                                           "items",
@@ -416,103 +396,96 @@ static void another_content_names_the_field(void **state)
             m.items = NULL, m.item_count = 0, m.has_amount = true, m.amount_fen = 240;
             break;
         }
-        struct made made = make(&w, &m);
+        struct made made = make(w, &m);
         check_row(made.code == CODE_ORDER_MISMATCH, fields[i]);
         check_row(str_eq(made.r.field, str_of(fields[i])), fields[i]);
     }
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM order_info"), 1);
-    core_check(&w);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM order_info"), 1);
 }
 
 /* Without a number of the caller's: user and request id are the key; without either, every order is
  * new. */
 static void keys(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct order_new n = order_input(NULL, 8800);
     n.request_id = STR("r1");
-    struct made first = make(&w, &n), again = make(&w, &n);
+    struct made first = make(w, &n), again = make(w, &n);
     assert_int_equal(first.o.no.id, again.o.no.id);
     n.user_id = STR("u2");
-    assert_true(make(&w, &n).created);
+    assert_true(make(w, &n).created);
     n.request_id = STR_NONE;
-    assert_true(make(&w, &n).created);
-    assert_true(make(&w, &n).created);
+    assert_true(make(w, &n).created);
+    assert_true(make(w, &n).created);
     assert_int_equal(first.o.no.slot, number_slot(STR("shop"), STR("u1")));
     n = order_input("o1", 1);
-    assert_int_equal(core_order_of(&w, &n).no.slot, number_slot(STR("shop"), STR("o1")));
-    core_check(&w);
+    assert_int_equal(core_order_of(w, &n).no.slot, number_slot(STR("shop"), STR("o1")));
 }
 
 /* ---- reading ---- */
 
 static void reading(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     struct number nos[5];
     for (int i = 0; i < 5; i++) {
-        struct order_new n = order_input(str_printf(w.world.arena, "o%d", i).p, 100 + i);
+        struct order_new n = order_input(str_printf(w->world.arena, "o%d", i).p, 100 + i);
         if (i == 3)
             n.user_id = STR("u2");
-        nos[i] = core_order_of(&w, &n).no;
-        core_advance(&w, 1000);
+        nos[i] = core_order_of(w, &n).no;
+        core_advance(w, 1000);
     }
     struct order o, *rows;
     struct refusal r = { 0 };
     size_t n;
-    assert_int_equal(order_find(&w.c, &w.act, STR("o2"), &o, &r), CODE_OK);
+    assert_int_equal(order_find(&w->c, &w->act, STR("o2"), &o, &r), CODE_OK);
     assert_int_equal(o.no.id, nos[2].id);
-    assert_int_equal(order_find(&w.c, &w.act, STR("nope"), &o, &r), CODE_ORDER_NOT_FOUND);
+    assert_int_equal(order_find(&w->c, &w->act, STR("nope"), &o, &r), CODE_ORDER_NOT_FOUND);
 
     struct order_filter f = { .status = -1, .limit = 2 };
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 2);
     assert_int_equal(rows[0].no.id, nos[4].id);
     f.before_id = rows[1].no.id;
     f.limit = 10;
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 3);
     assert_int_equal(rows[0].no.id, nos[2].id);
     f = (struct order_filter) { .status = -1, .limit = 10, .user_id = STR("u2") };
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 1);
     f = (struct order_filter) { .status = ORDER_PAID, .limit = 10 };
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 0);
     f = (struct order_filter) { .status = -1,
                                 .limit = 10,
                                 .created_from_ms = WORLD_NOW_MS + 1000,
                                 .created_to_ms = WORLD_NOW_MS + 3000 };
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 2);
     f = (struct order_filter) { .status = -1, .limit = 10, .merchant_order_no = STR("o1") };
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 1);
 
-    w.act.caller.id = 8;
-    assert_int_equal(order_get(&w.c, &w.act, nos[0], &o, &r), CODE_ORDER_NOT_FOUND);
+    w->act.caller.id = 8;
+    assert_int_equal(order_get(&w->c, &w->act, nos[0], &o, &r), CODE_ORDER_NOT_FOUND);
     f = (struct order_filter) { .status = -1, .limit = 10 };
-    assert_int_equal(order_list(&w.c, &w.act, &f, &rows, &n, &r), CODE_OK);
+    assert_int_equal(order_list(&w->c, &w->act, &f, &rows, &n, &r), CODE_OK);
     assert_int_equal(n, 0);
-    core_check(&w);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_refusal_names_its_field),
-        cmocka_unit_test(a_number_like_ours),
-        cmocka_unit_test(nothing_to_pay),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(the_odd_fen_goes_to_the_first_line),
-        cmocka_unit_test(the_same_order_again),
-        cmocka_unit_test(another_content_names_the_field),
-        cmocka_unit_test(keys),
-        cmocka_unit_test(reading),
+        CORE_TEST(every_refusal_names_its_field),
+        CORE_TEST(a_number_like_ours),
+        CORE_TEST(nothing_to_pay),
+        CORE_TEST(shares),
+        CORE_TEST(the_odd_fen_goes_to_the_first_line),
+        CORE_TEST(the_same_order_again),
+        CORE_TEST(another_content_names_the_field),
+        CORE_TEST(keys),
+        CORE_TEST(reading),
     };
     return RUN_CORE_TESTS(tests);
 }

@@ -141,43 +141,37 @@ static void every_cell(void **state)
 
 static void what_a_success_holds(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
-    struct fact f = fact_of(&w, FACT_PAID, 8800, "T1");
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
+    struct fact f = fact_of(w, FACT_PAID, 8800, "T1");
     f.payer_amount = cny(8000);
     f.channel_discount = cny(800);
-    core_state(&w, no, f);
-    struct payment p = core_get(&w, no);
+    core_state(w, no, f);
+    struct payment p = core_get(w, no);
     assert_int_equal(money_fen(p.paid_amount), 8800);
     assert_int_equal(money_fen(p.payer_amount), 8000);
     assert_int_equal(money_fen(p.channel_discount), 800);
     assert_str(p.transaction_id, "T1");
     assert_int_equal(p.pay_ms, WORLD_NOW_MS + 5000);
-    assert_int_equal(ASK(&w.world, "SELECT live FROM payment_order"), 0); /* keeps its place */
+    assert_int_equal(ASK(&w->world, "SELECT live FROM payment_order"), 0); /* keeps its place */
     SQL(data, "SELECT 1 FROM outbox WHERE type = 1 AND CAST(data AS TEXT) LIKE "
               "'%\"merchant_order_no\":\"o1\"%' "
               "AND CAST(data AS TEXT) LIKE '%\"paid_amount\":8800%' AND CAST(data AS TEXT) LIKE "
               "'%\"transaction_id\":\"T1\"%'");
-    assert_int_equal(world_ask(&w.world, &data), 1);
-    core_check(&w);
+    assert_int_equal(world_ask(&w->world, &data), 1);
 }
 
 static void another_transaction_is_a_clash(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_SUCCESS);
-    assert_int_equal(core_paid(&w, no, 8800, "o1"), PAYMENT_ALREADY);
-    assert_int_equal(core_paid(&w, no, 8800, "T2"), PAYMENT_CLASH);
-    assert_int_equal(core_paid(&w, no, 8800, "T2"), PAYMENT_CLASH);
-    assert_int_equal(core_paid(&w, no, 8800, "T3"), PAYMENT_CLASH);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM incident WHERE kind = 5"), 2);
-    assert_int_equal(ASK(&w.world, "SELECT count FROM incident WHERE discriminator = 'T2'"), 2);
-    assert_str(core_get(&w, no).transaction_id, "o1");
-    core_check(&w);
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_SUCCESS);
+    assert_int_equal(core_paid(w, no, 8800, "o1"), PAYMENT_ALREADY);
+    assert_int_equal(core_paid(w, no, 8800, "T2"), PAYMENT_CLASH);
+    assert_int_equal(core_paid(w, no, 8800, "T2"), PAYMENT_CLASH);
+    assert_int_equal(core_paid(w, no, 8800, "T3"), PAYMENT_CLASH);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident WHERE kind = 5"), 2);
+    assert_int_equal(ASK(&w->world, "SELECT count FROM incident WHERE discriminator = 'T2'"), 2);
+    assert_str(core_get(w, no).transaction_id, "o1");
 }
 
 struct detail {
@@ -208,131 +202,107 @@ static void assert_detail(struct core *w, const char *want)
 /* The channel names one transaction for two payments: the second is held, not believed. */
 static void one_transaction_for_two_payments(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number a = attempt(&w, "o1", PAYMENT_PAYING);
-    struct number b = attempt(&w, "o2", PAYMENT_PAYING);
-    assert_int_equal(core_paid(&w, a, 8800, "T1"), PAYMENT_MOVED);
-    assert_int_equal(core_paid(&w, b, 8800, "T1"), PAYMENT_QUARANTINED);
-    struct payment p = core_get(&w, b);
+    struct core *w = *state;
+    struct number a = attempt(w, "o1", PAYMENT_PAYING);
+    struct number b = attempt(w, "o2", PAYMENT_PAYING);
+    assert_int_equal(core_paid(w, a, 8800, "T1"), PAYMENT_MOVED);
+    assert_int_equal(core_paid(w, b, 8800, "T1"), PAYMENT_QUARANTINED);
+    struct payment p = core_get(w, b);
     assert_true(p.quarantined && p.status == PAYMENT_PAYING);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_TRANSACTION_CLASH);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_TRANSACTION_CLASH);
     struct number_text owner = number_text(a);
-    assert_detail(&w, str_printf(w.world.arena,
-                                 "PAID stated by callback: 88.00 CNY (8800 fen), transaction T1; "
-                                 "the payment is PAYING, 88.00 CNY (8800 fen); payment %s has this "
-                                 "transaction",
-                                 owner.s)
-                          .p);
-    core_check(&w);
+    assert_detail(w, str_printf(w->world.arena,
+                                "PAID stated by callback: 88.00 CNY (8800 fen), transaction T1; "
+                                "the payment is PAYING, 88.00 CNY (8800 fen); payment %s has this "
+                                "transaction",
+                                owner.s)
+                         .p);
 }
 
 static void details_have_no_loose_ends(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
-    assert_int_equal(core_paid(&w, no, 500, NULL), PAYMENT_QUARANTINED);
-    assert_detail(&w, "PAID stated by callback: 5.00 CNY (500 fen); the payment is PAYING, 88.00 "
-                      "CNY (8800 fen)");
-    core_check(&w);
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
+    assert_int_equal(core_paid(w, no, 500, NULL), PAYMENT_QUARANTINED);
+    assert_detail(w, "PAID stated by callback: 5.00 CNY (500 fen); the payment is PAYING, 88.00 "
+                     "CNY (8800 fen)");
 }
 
 static void the_held_move_by_nobody_but_an_operator(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
-    assert_int_equal(core_paid(&w, no, 100, "T1"), PAYMENT_QUARANTINED);
-    assert_int_equal(money_fen(core_get(&w, no).paid_amount), 100);
-    assert_int_equal(core_paid(&w, no, 8800, "T1"), PAYMENT_QUARANTINED);
-    assert_int_equal(core_state(&w, no, fact_of(&w, FACT_SHUT, 0, NULL)).move, PAYMENT_ALREADY);
-    assert_int_equal(core_state(&w, no, fact_of(&w, FACT_PAY_FAILED, 0, NULL)).move,
-                     PAYMENT_ALREADY);
-    assert_int_equal(core_get(&w, no).status, PAYMENT_PAYING);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM incident"), 1);
-    assert_int_equal(ASK(&w.world, "SELECT count FROM incident"), 2);
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
+    assert_int_equal(core_paid(w, no, 100, "T1"), PAYMENT_QUARANTINED);
+    assert_int_equal(money_fen(core_get(w, no).paid_amount), 100);
+    assert_int_equal(core_paid(w, no, 8800, "T1"), PAYMENT_QUARANTINED);
+    assert_int_equal(core_state(w, no, fact_of(w, FACT_SHUT, 0, NULL)).move, PAYMENT_ALREADY);
+    assert_int_equal(core_state(w, no, fact_of(w, FACT_PAY_FAILED, 0, NULL)).move, PAYMENT_ALREADY);
+    assert_int_equal(core_get(w, no).status, PAYMENT_PAYING);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident"), 1);
+    assert_int_equal(ASK(&w->world, "SELECT count FROM incident"), 2);
     /* out of the ladder and the close job */
-    core_advance(&w, 3600 * 1000);
-    core_due(&w);
-    assert_int_equal(w.query.calls + w.close.calls, 0);
-    core_check(&w);
+    core_advance(w, 3600 * 1000);
+    core_due(w);
+    assert_int_equal(w->query.calls + w->close.calls, 0);
 }
 
 static void another_merchants_money(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
-    w.fact_ours = false;
-    assert_int_equal(core_paid(&w, no, 8800, "T1"), PAYMENT_QUARANTINED);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_ACCOUNT_MISMATCH);
-    core_check(&w);
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
+    w->fact_ours = false;
+    assert_int_equal(core_paid(w, no, 8800, "T1"), PAYMENT_QUARANTINED);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_ACCOUNT_MISMATCH);
 }
 
 static void wrong_currency_is_no_amount(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
-    struct fact f = fact_of(&w, FACT_PAID, 8800, "T1");
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
+    struct fact f = fact_of(w, FACT_PAID, 8800, "T1");
     assert_ok(money_of(8800, STR("USD"), &f.amount));
-    assert_int_equal(core_state(&w, no, f).move, PAYMENT_QUARANTINED);
-    assert_int_equal(money_fen(core_get(&w, no).paid_amount), 0);
-    core_check(&w);
+    assert_int_equal(core_state(w, no, f).move, PAYMENT_QUARANTINED);
+    assert_int_equal(money_fen(core_get(w, no).paid_amount), 0);
 }
 
 static void terminal_needs_evidence(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
     static const enum fact_kind kinds[] = { FACT_PAID, FACT_PAY_FAILED, FACT_SHUT };
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct applying x = { .pay_id = no.id,
-                              .fact = fact_of(&w, kinds[i], 8800, "T1"),
+                              .fact = fact_of(w, kinds[i], 8800, "T1"),
                               .equal = true,
                               .kind = EVIDENCE_NONE };
         struct err_info info = { 0 };
-        assert_int_equal(world_try(&w.world, applying_rule, &x, &info), STORE_REFUSED);
+        assert_int_equal(world_try(&w->world, applying_rule, &x, &info), STORE_REFUSED);
         assert_int_equal(info.err, ERR_INTERNAL);
     }
-    assert_int_equal(core_get(&w, no).status, PAYMENT_PAYING);
-    core_check(&w);
+    assert_int_equal(core_get(w, no).status, PAYMENT_PAYING);
 }
 
 static void what_is_no_fact_of_a_payment(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct number no = attempt(&w, "o1", PAYMENT_PAYING);
-    assert_int_equal(core_state(&w, no, fact_of(&w, FACT_NOTHING, 0, NULL)).move, PAYMENT_ALREADY);
+    struct core *w = *state;
+    struct number no = attempt(w, "o1", PAYMENT_PAYING);
+    assert_int_equal(core_state(w, no, fact_of(w, FACT_NOTHING, 0, NULL)).move, PAYMENT_ALREADY);
     struct applying x = { .pay_id = no.id,
-                          .fact = fact_of(&w, FACT_REFUND_DONE, 1, NULL),
+                          .fact = fact_of(w, FACT_REFUND_DONE, 1, NULL),
                           .kind = EVIDENCE_QUERY };
     struct err_info info = { 0 };
-    assert_int_equal(world_try(&w.world, applying_rule, &x, &info), STORE_REFUSED);
+    assert_int_equal(world_try(&w->world, applying_rule, &x, &info), STORE_REFUSED);
     x = (struct applying) { .pay_id = 12345,
-                            .fact = fact_of(&w, FACT_SHUT, 0, NULL),
+                            .fact = fact_of(w, FACT_SHUT, 0, NULL),
                             .kind = EVIDENCE_QUERY };
-    assert_int_equal(world_try(&w.world, applying_rule, &x, &info), STORE_REFUSED);
+    assert_int_equal(world_try(&w->world, applying_rule, &x, &info), STORE_REFUSED);
     assert_int_equal(info.err, ERR_NOT_FOUND);
-    core_check(&w);
 }
 
 /* The open place: 0 while open or succeeded, the row's own id once it is over. */
 static void the_open_place(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
+    struct core *w = *state;
     static const struct {
         enum payment_status status;
         bool keeps;
@@ -342,12 +312,11 @@ static void the_open_place(void **state)
                  { PAYMENT_FAILED, false },
                  { PAYMENT_CLOSED, false } };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        w.prepay.head = w.prepay.tail = w.prepay.calls = 0;
-        struct number no = attempt(&w, str_printf(w.world.arena, "o%zu", i).p, rows[i].status);
+        w->prepay.head = w->prepay.tail = w->prepay.calls = 0;
+        struct number no = attempt(w, str_printf(w->world.arena, "o%zu", i).p, rows[i].status);
         SQL(live, "SELECT live FROM payment_order ORDER BY id DESC LIMIT 1");
-        assert_int_equal(world_ask(&w.world, &live), rows[i].keeps ? 0 : no.id);
+        assert_int_equal(world_ask(&w->world, &live), rows[i].keeps ? 0 : no.id);
     }
-    core_check(&w);
 }
 
 static void the_printed_table(void **state)
@@ -369,16 +338,16 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cell),
-        cmocka_unit_test(what_a_success_holds),
-        cmocka_unit_test(another_transaction_is_a_clash),
-        cmocka_unit_test(one_transaction_for_two_payments),
-        cmocka_unit_test(details_have_no_loose_ends),
-        cmocka_unit_test(the_held_move_by_nobody_but_an_operator),
-        cmocka_unit_test(another_merchants_money),
-        cmocka_unit_test(wrong_currency_is_no_amount),
-        cmocka_unit_test(terminal_needs_evidence),
-        cmocka_unit_test(what_is_no_fact_of_a_payment),
-        cmocka_unit_test(the_open_place),
+        CORE_TEST(what_a_success_holds),
+        CORE_TEST(another_transaction_is_a_clash),
+        CORE_TEST(one_transaction_for_two_payments),
+        CORE_TEST(details_have_no_loose_ends),
+        CORE_TEST(the_held_move_by_nobody_but_an_operator),
+        CORE_TEST(another_merchants_money),
+        CORE_TEST(wrong_currency_is_no_amount),
+        CORE_TEST(terminal_needs_evidence),
+        CORE_TEST(what_is_no_fact_of_a_payment),
+        CORE_TEST(the_open_place),
         cmocka_unit_test(the_printed_table),
     };
     return RUN_CORE_TESTS(tests);
