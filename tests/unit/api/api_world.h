@@ -97,7 +97,7 @@ static inline void api_world_close(struct api_world *t)
     http_server_quiesce(t->server);
     api_release_waiters(t->api);
     http_server_stop(t->server, 5000);
-    store_set_wake(t->w.store, NULL, NULL);
+    store_drain(t->w.store); /* its last wake goes to what is freed next */
     api_free(t->api);
     bus_free(t->bus);
     registry_free(t->centre.registry);

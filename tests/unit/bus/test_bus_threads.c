@@ -102,6 +102,7 @@ static void no_gap_under_concurrency(void **state)
     assert_false(reader.gap);
     assert_int_equal(reader.seen, EVENTS);
     assert_int_equal(ASK(&w, "SELECT count(*) FROM consumed_event"), EVENTS);
+    store_drain(w.store); /* its last wake goes to the bus */
     bus_free(bus);
     world_close(&w);
 }
