@@ -17,17 +17,21 @@
 #define ACCEPTS_PER_TURN 64
 /* A slow reader must take this much in idle_ms to keep its connection. */
 #define SENDING_PROGRESS 32768
+/* A body is looked at after each quarter of body_ms, and must have come at this rate so far: who
+ * drips does not keep his connection for all of body_ms. */
+#define BODY_LOOKS       4
+#define BODY_BYTES_PER_S 1024
 
 /* Answers before the library could: best effort, on plain sockets only. */
-static void say(struct http_server *s, int fd, const char *text)
+static void say(struct http_server *s, int fd, struct str text)
 {
     if (!s->cert)
-        (void)!send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)!send(fd, text.p, text.n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void conn_tear(struct conn *c)
 {
-    say(c->loop->server, c->fd, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+    say(c->loop->server, c->fd, STR("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
 }
 
 void conn_move(struct conn *c, enum conn_state state, int64_t now_us)
@@ -41,11 +45,8 @@ void conn_move(struct conn *c, enum conn_state state, int64_t now_us)
 
 static void cut(struct conn *c)
 {
-    if (c->state == CONN_HEAD || c->state == CONN_BODY) {
-        c->cut_in_request = true;
-        say(c->loop->server, c->fd,
-            "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-    }
+    if (c->req && (c->state == CONN_HEAD || c->state == CONN_BODY))
+        say(c->loop->server, c->fd, request_time_out(c->req));
     if (c->state == CONN_SENDING) { /* what the peer does not take must not stay in the kernel */
         struct linger reset = { .l_onoff = 1, .l_linger = 0 };
         setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
@@ -68,6 +69,20 @@ static bool takes_its_answer(struct conn *c)
     return true;
 }
 
+static bool body_comes(struct conn *c)
+{
+    int64_t due_ms = ++c->body_looks * c->loop->server->o.body_ms / BODY_LOOKS;
+    if (c->body_looks == BODY_LOOKS || (int64_t)c->body_bytes < due_ms * BODY_BYTES_PER_S / 1000)
+        return false;
+    conn_move(c, CONN_BODY, c->loop->now_us);
+    return true;
+}
+
+static bool has_more_time(struct conn *c)
+{
+    return c->state == CONN_SENDING ? takes_its_answer(c) : c->state == CONN_BODY && body_comes(c);
+}
+
 static int64_t limit_us(const struct http_server_options *o, enum conn_state state)
 {
     switch (state) {
@@ -75,7 +90,7 @@ static int64_t limit_us(const struct http_server_options *o, enum conn_state sta
     case CONN_HEAD:
         return o->header_ms * 1000;
     case CONN_BODY:
-        return o->body_ms * 1000;
+        return o->body_ms * 1000 / BODY_LOOKS;
     case CONN_IDLE:
     case CONN_SENDING:
         return o->idle_ms * 1000;
@@ -100,7 +115,7 @@ int64_t conn_sweep(struct loop *l)
                 next = due < next ? due : next;
                 break;
             }
-            if (state != CONN_SENDING || !takes_its_answer(c))
+            if (!has_more_time(c))
                 cut(c);
         }
     }
@@ -145,8 +160,8 @@ static void refuse(struct conn *c, const char *why)
 {
     struct http_server *s = c->loop->server;
     say(s, c->fd,
-        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
-        "Content-Length: 0\r\n\r\n");
+        STR("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+            "Content-Length: 0\r\n\r\n"));
     close(c->fd);
     LOG(s->env->log, LOG_DEBUG, "http.connection_refused", log_cstr("listener", s->name),
         log_cstr("peer", c->peer), log_cstr("why", why));

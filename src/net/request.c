@@ -38,6 +38,7 @@ void *request_begin(void *arg, const char *target, struct MHD_Connection *mhd)
     list_init(&req->suspended_node);
     list_init(&req->deadline_node);
     l->active++;
+    c->req = req;
     if (c->state != CONN_FRESH) /* there the limit counts from the accept */
         conn_move(c, CONN_HEAD, l->now_us);
     return req;
@@ -59,8 +60,6 @@ static int final_status(struct http_request *req, struct MHD_Connection *mhd)
 {
     if (req->answered)
         return req->status;
-    if (req->conn->cut_in_request)
-        return 408;
     const union MHD_ConnectionInfo *own =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
     return own ? (int)own->http_status : 0; /* refused by the library itself */
@@ -92,6 +91,7 @@ void request_end(void *arg, struct MHD_Connection *mhd, void **context,
         d->fn(req, sent, d->arg);
 
     body_done(req);
+    req->conn->req = NULL;
     if (req->conn->state != CONN_SHUT)
         conn_move(req->conn, CONN_IDLE, l->now_us);
     l->active--;
@@ -105,6 +105,21 @@ void request_end(void *arg, struct MHD_Connection *mhd, void **context,
 
 /* ---- refusing ---- */
 
+static void take_identity(struct http_request *req)
+{
+    size_t times;
+    struct str id = http_header_get(&req->head.headers, "X-Request-Id", &times);
+    if (times == 1 && head_is_request_id(id)) {
+        req->id = str_dup(req->arena, id);
+    } else {
+        uint64_t r = rand_next(&req->loop->rand);
+        req->id = str_hex(req->arena, &r, sizeof(r));
+    }
+    struct str trace = http_header_get(&req->head.headers, "traceparent", &times);
+    if (times == 1 && head_is_traceparent(trace))
+        req->traceparent = trace;
+}
+
 void request_refuse(struct http_request *req, int status, const char *code, const char *text)
 {
     struct http_server *s = req->server;
@@ -117,6 +132,17 @@ void request_refuse(struct http_request *req, int status, const char *code, cons
                     str_printf(req->arena,
                                "{\"code\":\"%s\",\"message\":\"%s\",\"request_id\":\"%s\"}", code,
                                text, req->id.p));
+}
+
+struct str request_time_out(struct http_request *req)
+{
+    if (!req->id.p)
+        take_identity(req);
+    request_refuse(req, 408, "TIMEOUT", "the request came too slowly");
+    return str_printf(req->arena,
+                      "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nX-Request-Id: " STR_FMT
+                      "\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n" STR_FMT,
+                      STR_ARG(req->id), req->content_type, req->answer.n, STR_ARG(req->answer));
 }
 
 static enum MHD_Result send_or_lose(struct http_request *req)
@@ -134,21 +160,6 @@ static enum MHD_Result refuse_now(struct http_request *req, int status, const ch
 }
 
 /* ---- the headers ---- */
-
-static void take_identity(struct http_request *req)
-{
-    size_t times;
-    struct str id = http_header_get(&req->head.headers, "X-Request-Id", &times);
-    if (times == 1 && head_is_request_id(id)) {
-        req->id = str_dup(req->arena, id);
-    } else {
-        uint64_t r = rand_next(&req->loop->rand);
-        req->id = str_hex(req->arena, &r, sizeof(r));
-    }
-    struct str trace = http_header_get(&req->head.headers, "traceparent", &times);
-    if (times == 1 && head_is_traceparent(trace))
-        req->traceparent = trace;
-}
 
 /* Reads the header block as it lies in the library's buffer: [method, method + header size). The
  * distances between the pieces that the library found must be what a clean request line gives.
@@ -278,6 +289,7 @@ static enum MHD_Result headers_complete(struct http_request *req, const char *ur
     req->close_after = req->head.chunked;
     if (has_body)
         buf_init(&req->body, req->route->http->body_max);
+    req->conn->body_bytes = req->conn->body_looks = 0;
     conn_move(req->conn, has_body ? CONN_BODY : CONN_BUSY, req->loop->now_us);
     return MHD_YES;
 }
@@ -296,6 +308,7 @@ static bool body_has_room(struct http_request *req, size_t n)
 
 static enum MHD_Result body_piece(struct http_request *req, const char *data, size_t *n)
 {
+    req->conn->body_bytes += *n;
     if (!req->refusal.status && req->body.n + *n > req->body.max)
         req->refusal =
             refusal_of(413, "BODY_TOO_LARGE", "the body is larger than this path allows");
@@ -374,7 +387,7 @@ enum MHD_Result request_continue(void *arg, struct MHD_Connection *mhd, const ch
     (void)arg;
     (void)mhd;
     struct http_request *req = *context;
-    if (!req)
+    if (!req || req->conn->state == CONN_SHUT) /* it may have had its answer: 408 */
         return MHD_NO;
     switch (req->phase) {
     case REQUEST_HEAD:

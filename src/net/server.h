@@ -49,7 +49,8 @@ struct http_server_options {
     unsigned worker_queue;    /* requests that may wait for a worker; default 2 * workers */
     unsigned connections_max; /* 2,000 */
     unsigned per_address_max; /* 64; 0: off (behind a proxy) */
-    int64_t header_ms, body_ms, idle_ms;  /* 5 s, 10 s, 30 s */
+    /* 5 s; 10 s, and 1 KB/s from a quarter of it on; 30 s */
+    int64_t header_ms, body_ms, idle_ms;
     size_t header_bytes_max;              /* 12 KB */
     size_t body_bytes_max;                /* of all bodies together: 32 MB */
     struct str tls_cert_pem, tls_key_pem; /* both set: TLS */

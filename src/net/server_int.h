@@ -42,12 +42,14 @@ struct conn {
     struct list node; /* in loop->conns[state], oldest first */
     enum conn_state state;
     int64_t since_us;
-    uint64_t acked; /* bytes the peer had taken when SENDING was last looked at */
+    uint64_t acked;      /* bytes the peer had taken when SENDING was last looked at */
+    size_t body_bytes;   /* of the request under way */
+    unsigned body_looks; /* how often BODY was looked at */
     struct loop *loop;
     int fd;
     struct in6_addr address;         /* v4 mapped */
     char peer[INET6_ADDRSTRLEN + 1]; /* as text, without port */
-    bool cut_in_request;             /* shut down because the request came too slowly */
+    struct http_request *req;        /* under way; NULL: none */
 };
 
 struct loop {
@@ -190,6 +192,9 @@ enum MHD_Result request_continue(void *loop, struct MHD_Connection *mhd, const c
 void request_end(void *loop, struct MHD_Connection *mhd, void **req,
                  enum MHD_RequestTerminationCode code);
 void request_refuse(struct http_request *req, int status, const char *code, const char *text);
+/* The refusal of a request that comes too slowly, as it stands on the wire: the library takes no
+ * answer before a request is complete. */
+struct str request_time_out(struct http_request *req);
 void request_run_handler(struct http_request *req);
 
 /* ---- finish.c: suspended requests ---- */

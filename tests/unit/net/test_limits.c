@@ -68,11 +68,9 @@ static void large(struct http_request *req, void *service)
 }
 
 static const struct http_route routes[] = {
-    { "GET", "/ok", 0, 0, 0, 0, plain },
-    { "POST", "/ok", 0, 0, 0, 1000, plain },
-    { "GET", "/suspended", 0, 0, 0, 0, suspended },
-    { "GET", "/large", 0, 0, 0, 0, large },
-    { 0 },
+    { "GET", "/ok", 0, 0, 0, 0, plain },         { "POST", "/ok", 0, 0, 0, 1000, plain },
+    { "POST", "/long", 0, 0, 0, 100000, plain }, { "GET", "/suspended", 0, 0, 0, 0, suspended },
+    { "GET", "/large", 0, 0, 0, 0, large },      { 0 },
 };
 
 static void start_in(struct env *where, struct http_server_options o)
@@ -202,6 +200,7 @@ static void test_slow_headers(void **state)
     test_read(line, false, &got);
     test_puts(line, "GET /ok HTTP/1.1\r\nHost: x\r\nX: a");
     expect_hang_up(line, 408);
+    assert_non_null(strstr(got.body, "{\"code\":\"TIMEOUT\""));
 
     /* Dripping does not help: a byte whenever the peer has taken the last one. */
     int drip = test_connect(port);
@@ -221,7 +220,52 @@ static void test_slow_body(void **state)
     int fd = test_connect(port);
     test_puts(fd, "POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf");
     expect_hang_up(fd, 408);
+    assert_non_null(strstr(got.raw, "\r\nContent-Type: application/json\r\n"));
+    assert_non_null(strstr(got.body, "{\"code\":\"TIMEOUT\""));
     assert_int_equal(test_status(port, GET("/ok")), 200);
+}
+
+static void drip(int fd, struct env_test *test, size_t n, int64_t then_ms)
+{
+    static char bytes[8192];
+    test_send(fd, bytes, n);
+    assert_int_equal(test_status(port, GET("/ok")), 200); /* the piece has been taken in */
+    env_test_advance(test, then_ms);
+    assert_int_equal(test_status(port, GET("/ok")), 200); /* the clock has been looked at */
+    assert_int_equal(test_status(port, GET("/ok")), 200);
+}
+
+static bool open_still(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    return poll(&p, 1, 0) == 0;
+}
+
+/* After a quarter of its time a body must come at 1 KB/s; however fast, it must end in its time. */
+static void test_dripping_body(void **state)
+{
+    (void)state;
+    static struct env_test test;
+    env_init_test(&test, 1800000000000, 1);
+    start_in(&test.env, (struct http_server_options) { .loops = 1 });
+    static const char head[] = "POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n";
+    int slow = test_connect(port), slower = test_connect(port), fast = test_connect(port);
+    test_puts(slow, head);
+    test_puts(slower, head);
+    test_puts(fast, head);
+    test_send(slow, head, 3);
+    drip(fast, &test, 2600, 2400);
+    drip(slow, &test, 2000, 200); /* 2.6 s */
+    expect_hang_up(slower, 408);
+    expect_hang_up(slow, 408);
+    assert_true(open_still(fast));
+
+    drip(fast, &test, 2600, 2500); /* 5.1 s */
+    assert_true(open_still(fast));
+    drip(fast, &test, 8000, 2500); /* 7.6 s */
+    assert_true(open_still(fast));
+    drip(fast, &test, 8000, 2500); /* 10.1 s */
+    expect_hang_up(fast, 408);
 }
 
 /* Bodies of strangers share one bounded room; what does not fit is refused, not stored. */
@@ -405,6 +449,7 @@ int main(void)
         cmocka_unit_test_teardown(test_two_loops, stop),
         cmocka_unit_test_teardown(test_slow_headers, stop),
         cmocka_unit_test_teardown(test_slow_body, stop),
+        cmocka_unit_test_teardown(test_dripping_body, stop),
         cmocka_unit_test_teardown(test_bodies_have_one_room, stop),
         cmocka_unit_test_teardown(test_idle, stop),
         cmocka_unit_test_teardown(test_new_after_quiet, stop),
