@@ -137,11 +137,11 @@ struct store {
 
     pthread_t writer_thread, checkpoint_thread;
     pthread_mutex_t log_lock; /* the checkpoint thread's */
-    pthread_cond_t log_work;
+    pthread_cond_t log_work, log_done;
     struct conn *log_conn;
     _Atomic int64_t log_frames; /* in the log after the last commit */
     int64_t log_tried;          /* writer only: frames at its last inline checkpoint */
-    bool log_news;
+    bool log_news, log_busy;    /* under log_lock: there is something to copy; it is copying */
     _Atomic bool log_stop, log_yield;
     pthread_mutex_t log_copying; /* one copies at a time: SQLite would answer BUSY to the other */
     _Atomic bool log_finish;     /* the writer is asked to copy the small rest */
@@ -164,6 +164,8 @@ void store_probe(struct store *s); /* writer: when the disk was full, is there r
 /* checkpoint.c */
 void *store_checkpoint_main(void *store);
 void store_log_after_commit(struct store *s); /* writer */
+/* How long the writer rests after a commit that left so many frames, while the log is copied. */
+int64_t store_log_rest_us(int64_t frames, int64_t limit);
 
 /* open.c */
 void store_fail(struct store *s, const struct err_info *info); /* fail-stop (F2) */

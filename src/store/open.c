@@ -118,6 +118,7 @@ static void init_locks(struct store *s)
     pthread_cond_init(&s->work, &monotonic);
     pthread_cond_init(&s->idle, NULL);
     pthread_cond_init(&s->log_work, NULL);
+    pthread_cond_init(&s->log_done, &monotonic);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->log_lock, NULL);
     pthread_mutex_init(&s->log_copying, NULL);

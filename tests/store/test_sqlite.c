@@ -11,6 +11,7 @@
 
 #include "base/fibre.h"
 #include "store/driver.h"
+#include "store/internal.h"
 
 static struct fixture f;
 
@@ -140,14 +141,28 @@ static void log_starts_again_without_stopping_writers(void **state)
 {
     (void)state;
     fixture_open(&f);
-    write_mb(1, 20);
-    assert_true(log_frames() > 8000);
+    write_mb(1, 38);
+    assert_true(log_frames() > 16000);
     int64_t id = 1000;
-    while (log_frames() > 8000 && id < 100000) {
+    while (log_frames() > 16000 && id < 100000) {
         struct act act = { .id = id++ };
         assert_int_equal(act_run(&f, &act), STORE_COMMITTED);
     }
-    assert_true(log_frames() < 8000);
+    assert_true(log_frames() < 16000);
+}
+
+/* Many short waits instead of one long one. */
+static void writer_makes_room_the_nearer_the_limit(void **state)
+{
+    (void)state;
+    assert_int_equal(store_log_rest_us(0, 32000), 0);
+    assert_int_equal(store_log_rest_us(22400, 32000), 0);
+    assert_in_range(store_log_rest_us(24800, 32000), 4000, 6000);
+    assert_in_range(store_log_rest_us(31990, 32000), 19000, 20000);
+    assert_int_equal(store_log_rest_us(90000, 32000), 20000);
+    for (int64_t limit = 1; limit < 200; limit++)
+        for (int64_t frames = 0; frames < 300; frames++)
+            assert_in_range(store_log_rest_us(frames, limit), 0, 20000);
 }
 
 static void log_keeps_its_limit(void **state)
@@ -335,6 +350,8 @@ int main(void)
         STORE_TEST(wrong_places_are_refused),
         STORE_TEST(commands_write_beside_a_server),
         STORE_TEST(log_starts_again_without_stopping_writers),
+        STORE_TEST(writer_makes_room_the_nearer_the_limit),
+        STORE_TEST(writer_makes_room_the_nearer_the_limit),
         STORE_TEST(log_keeps_its_limit),
         STORE_TEST(log_recovers_from_a_long_reader),
         STORE_TEST(closing_leaves_one_file),

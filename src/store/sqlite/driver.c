@@ -106,6 +106,7 @@ static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite_cache_configure();
 }
 
 static enum err script(struct conn *c, struct str sql, struct err_info *info)

@@ -17,6 +17,9 @@
  * for ever. NULL: no such base. */
 const char *sqlite_vfs(const char *base);
 
+/* Puts the page cache of cache.c in place; before the library starts, later it does nothing. */
+void sqlite_cache_configure(void);
+
 /* ERR_DENIED when `path` lies on a network file system, where neither locks nor shared memory can
  * be trusted. */
 enum err sqlite_check_file_system(const char *path, struct err_info *info);
