@@ -21,14 +21,14 @@
 #define LOG_INLINE    1000 /* frames, in inline mode, where nobody waits */
 #define REST_US_MAX   20000
 
-/* All in frames, as parts of the limit; with 64 MB about 21,600, 650, 22,700 and 800. */
+/* All in frames, as parts of the limit; with 64 MB about 16,200, 650, 25,900 and 800. */
 static int64_t limit_of(const struct store *s)
 {
     return (s->o.wal_bytes_max ? s->o.wal_bytes_max : LOG_BYTES_MAX) / FRAME_BYTES;
 }
 static int64_t worth_a_pass(const struct store *s)
 {
-    return limit_of(s) / 3 * 2;
+    return limit_of(s) / 2;
 }
 static int64_t small_rest(const struct store *s)
 {
@@ -36,7 +36,7 @@ static int64_t small_rest(const struct store *s)
 }
 static int64_t rests_from(int64_t limit)
 {
-    return limit / 10 * 7;
+    return limit / 10 * 8;
 }
 static int64_t between_inline_tries(const struct store *s)
 {

@@ -141,14 +141,14 @@ static void log_starts_again_without_stopping_writers(void **state)
 {
     (void)state;
     fixture_open(&f);
-    write_mb(1, 38);
-    assert_true(log_frames() > 16000);
+    write_mb(1, 28);
+    assert_true(log_frames() > 12000);
     int64_t id = 1000;
-    while (log_frames() > 16000 && id < 100000) {
+    while (log_frames() > 12000 && id < 100000) {
         struct act act = { .id = id++ };
         assert_int_equal(act_run(&f, &act), STORE_COMMITTED);
     }
-    assert_true(log_frames() < 16000);
+    assert_true(log_frames() < 12000);
 }
 
 /* Many short waits instead of one long one. */
@@ -156,8 +156,8 @@ static void writer_makes_room_the_nearer_the_limit(void **state)
 {
     (void)state;
     assert_int_equal(store_log_rest_us(0, 32000), 0);
-    assert_int_equal(store_log_rest_us(22400, 32000), 0);
-    assert_in_range(store_log_rest_us(24800, 32000), 4000, 6000);
+    assert_int_equal(store_log_rest_us(25600, 32000), 0);
+    assert_in_range(store_log_rest_us(27200, 32000), 4000, 6000);
     assert_in_range(store_log_rest_us(31990, 32000), 19000, 20000);
     assert_int_equal(store_log_rest_us(90000, 32000), 20000);
     for (int64_t limit = 1; limit < 200; limit++)
