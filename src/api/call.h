@@ -106,7 +106,8 @@ bool error_wants_chinese(struct str accept_language);
 extern const struct shape no_input;
 extern const struct shape order_create_body, order_list_query, order_cancel_body;
 extern const struct shape payment_create_body, payment_get_query;
-extern const struct shape event_list_query, incident_list_query;
+extern const struct shape event_list_query;
+extern const struct shape incident_list_query, incident_resolve_body, incident_withdraw_body;
 extern const struct shape caller_create_body, caller_key_body;
 extern const struct shape webhook_create_body, webhook_list_query;
 
@@ -115,7 +116,7 @@ api_handler order_post, order_get_one, order_get_list, order_post_cancel, order_
 api_handler payment_post, payment_get_one, payment_post_sync, payment_post_close;
 api_handler timeline_get;
 api_handler event_get_list, event_post_replay;
-api_handler incident_get_list;
+api_handler incident_get_list, incident_get_one, incident_post_resolve, incident_post_withdraw;
 api_handler caller_get_list, caller_post, caller_post_key, caller_post_revoke, caller_post_enable,
     caller_post_disable;
 api_handler webhook_get_list, webhook_post, webhook_post_rotate, webhook_post_enable,

@@ -4,6 +4,7 @@
 #include "api/caller_admin.h"
 
 #include "api/caller_sql.h"
+#include "core/audit/audit.h"
 #include "crypto/secret.h"
 
 #define KEYS_PER_KIND_MAX 2
@@ -54,8 +55,10 @@ static enum err create_rule(struct tx *tx, void *arg, struct err_info *info)
         return ERR_OK;
     }
     if (e || (e = key_sql_insert(tx, &n->key, info)) ||
-        (e = audit_sql_insert(tx, audit_id, n->who, STR("caller.create"), n->caller.name,
-                              n->key.key_id, info)))
+        (e = audit_insert(tx,
+                          &(struct audit) { audit_id, n->who, STR("caller.create"), n->caller.name,
+                                            n->key.key_id },
+                          info)))
         return e;
     n->id = n->caller.id;
     return ERR_OK;
@@ -128,8 +131,9 @@ static enum err add_key_rule(struct tx *tx, void *arg, struct err_info *info)
     if ((e = caller_sql_touch(tx, &caller, caller.on, info)) ||
         (e = key_sql_insert(tx, &n->key, info)))
         return e;
-    return audit_sql_insert(tx, audit_id, n->who, STR("caller.add_key"), n->name, n->key.key_id,
-                            info);
+    return audit_insert(
+        tx, &(struct audit) { audit_id, n->who, STR("caller.add_key"), n->name, n->key.key_id },
+        info);
 }
 
 enum err caller_add_key_by(struct centre *c, struct str who, struct str name, bool hmac,
@@ -188,8 +192,9 @@ static enum err revoke_rule(struct tx *tx, void *arg, struct err_info *info)
         return e == ERR_NOT_FOUND ? ERR_OK : e;
     if ((e = key_sql_revoke(tx, n->key_id, &changed, info)) || changed == 0)
         return e;
-    return audit_sql_insert(tx, audit_id, n->who, STR("caller.revoke_key"), n->key_id, STR_NONE,
-                            info);
+    return audit_insert(
+        tx, &(struct audit) { audit_id, n->who, STR("caller.revoke_key"), n->key_id, STR_NONE },
+        info);
 }
 
 enum err caller_revoke_key_by(struct centre *c, struct str who, struct str key_id,
@@ -216,9 +221,8 @@ static enum err set_state_rule(struct tx *tx, void *arg, struct err_info *info)
         return ERR_OK;
     if ((e = caller_sql_touch(tx, &caller, n->on, info)))
         return e;
-    return audit_sql_insert(tx, audit_id, n->who,
-                            n->on ? STR("caller.enable") : STR("caller.disable"), n->name, STR_NONE,
-                            info);
+    struct str act = n->on ? STR("caller.enable") : STR("caller.disable");
+    return audit_insert(tx, &(struct audit) { audit_id, n->who, act, n->name, STR_NONE }, info);
 }
 
 enum err caller_set_state_by(struct centre *c, struct str who, struct str name, bool on,

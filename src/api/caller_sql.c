@@ -30,9 +30,6 @@ SQL(nonce_over,
     "SELECT caller, nonce FROM caller_nonce WHERE until_time < ? ORDER BY until_time LIMIT ?");
 SQL(nonce_delete, "DELETE FROM caller_nonce WHERE caller = ? AND nonce = ?");
 
-SQL(audit_insert, "INSERT INTO audit_log (id, who, act, subject, detail, create_time, update_time)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?)");
-
 enum err caller_sql_insert(struct tx *tx, const struct caller_record *c, struct err_info *info)
 {
     return tx_exec(tx, &caller_insert,
@@ -188,13 +185,4 @@ enum err nonce_sql_clear(struct tx *tx, size_t max, struct err_info *info)
         e = tx_exec(tx, &nonce_delete, BINDS(bind_int(over[i].caller), bind_text(over[i].nonce)),
                     NULL, info);
     return e;
-}
-
-enum err audit_sql_insert(struct tx *tx, int64_t id, struct str who, struct str act,
-                          struct str subject, struct str detail, struct err_info *info)
-{
-    return tx_exec(tx, &audit_insert,
-                   BINDS(bind_int(id), bind_text(who), bind_text(act), bind_text(subject),
-                         bind_text(detail), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
-                   NULL, info);
 }

@@ -1,4 +1,4 @@
-/* caller_sql.h -- every statement on caller, caller_key, caller_nonce and audit_log. For auth.c and
+/* caller_sql.h -- every statement on caller, caller_key and caller_nonce. For auth.c and
  * callers.c. */
 #ifndef FENPAY_API_CALLER_SQL_H
 #define FENPAY_API_CALLER_SQL_H
@@ -54,8 +54,5 @@ enum err nonce_sql_until(struct tx *tx, int64_t caller, struct str nonce, int64_
                          struct err_info *info);
 /* Clears up to `max` nonces whose window is over. */
 enum err nonce_sql_clear(struct tx *tx, size_t max, struct err_info *info);
-
-enum err audit_sql_insert(struct tx *tx, int64_t id, struct str who, struct str act,
-                          struct str subject, struct str detail, struct err_info *info);
 
 #endif

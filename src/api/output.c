@@ -183,33 +183,47 @@ void output_payment(struct json_out *o, const struct payment *p, struct arena *a
 
 /* ---- incidents ---- */
 
-static const char *policy_name(enum incident_policy policy)
+void output_incident_members(struct json_out *o, const struct incident_row *row, struct arena *a)
 {
-    switch (policy) {
-    case POLICY_HOLD:
-        return "hold";
-    case POLICY_REFUND:
-        return "refund";
-    case POLICY_REVIVE:
-        return "revive";
-    }
-    return NULL;
-}
+    struct str currency = money_currency(&row->amount);
 
-void output_incident(struct json_out *o, const struct incident_row *row, struct arena *a)
-{
-    json_begin_object(o);
     output_number(o, "incident_no", row->no);
     json_kv_str(o, "kind", str_of(incident_kind_name(row->kind)));
     output_number(o, "subject", row->subject);
     if (row->discriminator.n)
         json_kv_str(o, "discriminator", row->discriminator);
-    json_kv_str(o, "state", row->state ? STR("resolved") : STR("open"));
-    json_kv_str(o, "policy", str_of(policy_name(row->policy)));
+    json_kv_str(o, "state", row->resolved ? STR("resolved") : STR("open"));
+    json_kv_str(o, "policy", str_of(incident_policy_name(row->policy)));
     json_kv_int(o, "count", row->count);
+    if (currency.n) {
+        json_kv_str(o, "currency", currency);
+        output_money(o, "amount", row->amount);
+    }
     json_kv_str(o, "detail", row->detail);
+    if (row->resolved)
+        json_kv_str(o, "resolution", str_of(incident_action_name(row->resolution)));
     json_kv_str(o, "who", row->who);
+    json_kv_str(o, "reason", row->reason);
     output_time(o, "create_time", row->create_ms, a);
     output_time(o, "last_seen_time", row->last_seen_ms, a);
+    output_time(o, "resolve_time", row->resolve_ms, a);
+}
+
+void output_incident(struct json_out *o, const struct incident_row *row, struct arena *a)
+{
+    json_begin_object(o);
+    output_incident_members(o, row, a);
+    json_end_object(o);
+}
+
+void output_proposal(struct json_out *o, const struct incident_proposal *p, struct arena *a)
+{
+    json_key(o, "proposal");
+    json_begin_object(o);
+    json_kv_str(o, "action", str_of(incident_action_name(p->action)));
+    json_kv_str(o, "who", p->who);
+    json_kv_str(o, "reason", p->reason);
+    output_time(o, "create_time", p->create_ms, a);
+    output_time(o, "until_time", p->until_ms, a);
     json_end_object(o);
 }

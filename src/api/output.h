@@ -21,6 +21,9 @@ void output_payment(struct json_out *o, const struct payment *payment,
                     struct arena *a); /* members */
 void output_incident(struct json_out *o, const struct incident_row *row,
                      struct arena *a); /* an element */
+void output_incident_members(struct json_out *o, const struct incident_row *row, struct arena *a);
+void output_proposal(struct json_out *o, const struct incident_proposal *p,
+                     struct arena *a); /* the member "proposal" */
 
 /* "none", "refunding", "part", "refunded": derived (rules.md section 5 keeps it out of the status).
  */

@@ -37,6 +37,12 @@
       event_post_replay,    no_input,           no_input) \
     X(GET,  "/v1/incidents",                           READ,  HEAVY,  NONE,  POLLING, \
       incident_get_list,    incident_list_query, no_input) \
+    X(GET,  "/v1/incidents/{incident_no}",             READ,  NORMAL, NONE,  POLLING, \
+      incident_get_one,     no_input,           no_input) \
+    X(POST, "/v1/incidents/{incident_no}/resolve",     INCIDENT, NORMAL, SMALL, WORKER, \
+      incident_post_resolve, no_input,          incident_resolve_body) \
+    X(POST, "/v1/incidents/{incident_no}/withdraw",    INCIDENT, NORMAL, SMALL, WORKER, \
+      incident_post_withdraw, no_input,         incident_withdraw_body) \
     X(GET,  "/v1/callers",                             ADMIN, HEAVY,  NONE,  POLLING, \
       caller_get_list,      no_input,           no_input) \
     X(POST, "/v1/callers",                             ADMIN, HEAVY,  SMALL, WORKER,  \

@@ -3,6 +3,7 @@
 #include "api/caller_admin.h"
 #include "api/call.h"
 #include "api/caller_sql.h"
+#include "core/audit/audit.h"
 #include "bus/event.h"
 #include "crypto/secret.h"
 
@@ -121,7 +122,9 @@ static enum err change_rule(struct tx *tx, void *arg, struct err_info *info)
         e == ERR_EXISTS) /* the id is ours alone: an earlier run was committed after all */
         return ERR_OK;
     return e ? e
-             : audit_sql_insert(tx, audit_id, n->who, act_of(n), n->id_text, n->webhook.url, info);
+             : audit_insert(
+                   tx, &(struct audit) { audit_id, n->who, act_of(n), n->id_text, n->webhook.url },
+                   info);
 }
 
 static enum err change(struct centre *c, struct change *n, struct arena *a, struct err_info *info)

@@ -16,6 +16,7 @@ COMMAND(replay);
 COMMAND(verify);
 COMMAND(caller);
 COMMAND(webhook);
+COMMAND(incident);
 COMMAND(config);
 COMMAND(secret);
 COMMAND(bench);

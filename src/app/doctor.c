@@ -164,7 +164,8 @@ static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
     struct counts *c = arg;
     struct incident_row *rows = arena_array(tx_arena(tx), INCIDENTS_COUNTED, sizeof *rows);
     enum err e = bus_stats(tx, &c->bus, info);
-    return e ? e : incident_list(tx, 0, 0, 0, INCIDENTS_COUNTED, rows, &c->incidents, info);
+    struct incident_filter open = { .limit = INCIDENTS_COUNTED };
+    return e ? e : incident_list(tx, &open, rows, &c->incidents, info);
 }
 
 static void check_store(struct findings *f, struct site *site)

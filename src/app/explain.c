@@ -1,5 +1,5 @@
 /* explain.c -- everything that ever happened to an order or payment, in time order; found by its
- * own number, the merchant's, or that of a callback or event about it. */
+ * own number, the merchant's, or that of a callback, event or incident about it. */
 #include <stdio.h>
 
 #include "app/commands.h"
@@ -7,6 +7,7 @@
 #include "app/words.h"
 #include "base/clock.h"
 #include "core/callback/callback.h"
+#include "core/incident/incident.h"
 #include "core/payment/flow.h"
 
 static const char *const kind_names[] = {
@@ -69,6 +70,23 @@ static enum err event_subject_rule(struct tx *tx, void *arg, struct err_info *in
     return ERR_OK;
 }
 
+static enum err incident_subject_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct subject *s = arg;
+    struct incident_row row;
+    enum err e = incident_load(tx, s->no.id, &row, info);
+    if (e)
+        return e;
+    if (!row.subject.id)
+        return err_set(info, ERR_CONFLICT,
+                       word("incident " STR_FMT " is about none of our numbers"), STR_ARG(s->text));
+    s->heading = str_printf(s->arena, word("incident " STR_FMT " is about %s"), STR_ARG(s->text),
+                            number_text(row.subject).s);
+    s->text = number_str(s->arena, row.subject);
+    s->no = row.subject;
+    return ERR_OK;
+}
+
 /* A merchant_order_no: unique for one caller only. */
 static enum err find_order(struct runtime *r, struct subject *s, struct err_info *info)
 {
@@ -105,9 +123,11 @@ static enum err find_subject(struct runtime *r, struct subject *s, struct err_in
     enum err e = ERR_OK;
     if (number_parse(s->text, 0, &s->no))
         return find_order(r, s, info);
-    if (s->no.kind == NUMBER_CALLBACK)
+    if (s->no.kind == NUMBER_INCIDENT)
+        e = store_read(r->store, s->no.slot, "incident_subject", incident_subject_rule, s, info);
+    if (!e && s->no.kind == NUMBER_CALLBACK)
         e = store_read(r->store, s->no.slot, "callback_subject", callback_subject_rule, s, info);
-    else if (s->no.kind == NUMBER_EVENT)
+    else if (!e && s->no.kind == NUMBER_EVENT)
         e = store_read(r->store, s->no.slot, "event_subject", event_subject_rule, s, info);
     return e == ERR_NOT_FOUND ? err_set(info, e, word("there is no " STR_FMT), STR_ARG(s->text))
                               : e;

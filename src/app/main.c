@@ -17,8 +17,8 @@ static const struct command commands[] = {
       "Checks configuration, keys, clock and database: a line and a verdict each" },
     { "explain", command_explain, "NO",
       "Everything that ever happened to an order or payment, in time order",
-      "NO is an order (O…), a payment (P…), a callback (C…), an event (E…) or a "
-      "merchant_order_no." },
+      "NO is an order (O…), a payment (P…), a callback (C…), an event (E…), an incident (I…) or "
+      "a merchant_order_no." },
     { "replay", command_replay, "NO",
       "Handles a stored callback (C…) or delivers an event (E…) again" },
     { "verify", command_verify, "[C…]", "Why does this signature not verify: which part differs",
@@ -39,6 +39,14 @@ static const struct command commands[] = {
       "  rotate ID --caller NAME                a new secret; the old one signs beside it until "
       "the next\n"
       "  on ID --caller NAME, off ID --caller NAME" },
+    { "incident", command_incident, "ACTION …",
+      "What needs a person: list, show, resolve, withdraw",
+      "  list                     those that are open\n"
+      "  show NO                  one, with what may be done about it\n"
+      "  resolve ACTION NO…       does it (docs/incidents.md says what each does); much money "
+      "needs "
+      "a second person\n"
+      "  withdraw NO              takes back what waits for a second person" },
     { "config", command_config, "", "Checks the configuration, or describes every setting" },
     { "secret", command_secret, "ACTION …",
       "Makes a master key; encrypts or decrypts values for the configuration",

@@ -36,6 +36,20 @@ struct runtime *command_open(const struct command *self, const struct open_optio
     return r;
 }
 
+enum err command_find_caller(struct runtime *r, struct arena *a, struct str name,
+                             struct caller_ref *ret, struct err_info *info)
+{
+    struct caller_row rows[256];
+    size_t n = 0;
+    enum err e = caller_list(&r->centre, a, rows, 256, &n, info);
+    for (size_t i = 0; !e && i < n; i++)
+        if (str_eq(rows[i].name, name)) {
+            *ret = (struct caller_ref) { rows[i].id, rows[i].name };
+            return ERR_OK;
+        }
+    return e ? e : err_set(info, ERR_NOT_FOUND, "no caller named '" STR_FMT "'", STR_ARG(name));
+}
+
 static void print_member(struct json_out *out, const struct printed *p)
 {
     struct str rest = p->value;

@@ -30,6 +30,10 @@ enum err command_settings(const struct open_options *o, struct arena *a, struct 
 struct runtime *command_open(const struct command *self, const struct open_options *o,
                              struct arena *a, int *ret_exit);
 
+/* The caller of that name; ERR_NOT_FOUND. */
+enum err command_find_caller(struct runtime *r, struct arena *a, struct str name,
+                             struct caller_ref *ret, struct err_info *info);
+
 /* Prints one JSON object on a line or, without --json, "key  value" lines. */
 struct printed {
     const char *key;

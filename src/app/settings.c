@@ -157,6 +157,21 @@ static const struct cfg_key payment_table[] = {
       .help = "Largest order, in fen" },
     { 0 },
 };
+static const struct cfg_key incident_table[] = {
+    { .name = "paid_after_close",
+      .type = CFG_ENUM,
+      .offset = IN(incident, paid_after_close),
+      .choices = "hold|revive",
+      .fallback = "hold",
+      .help = "Money for a cancelled order: a person decides, or the order is paid after all" },
+    { .name = "second_person",
+      .type = CFG_FEN,
+      .offset = IN(incident, second_person_fen),
+      .fallback = "1000000",
+      .max = MONEY_FEN_MAX,
+      .help = "Acts about more money, in fen, need two persons; 0: never" },
+    { 0 },
+};
 static const struct cfg_key webhook_table[] = {
     { .name = "workers",
       .type = CFG_INT,
@@ -229,6 +244,7 @@ const struct cfg_key settings_table[] = {
     SECTION(ops, ops_table, "Listener of /healthz, /readyz, /metrics"),
     SECTION(log, log_table, "The log, on standard error"),
     SECTION(payment, payment_table, "Payments"),
+    SECTION(incident, incident_table, "What needs policy or a person"),
     SECTION(webhook, webhook_table, "Outgoing webhooks"),
     SECTION(limits, limits_table, "Limits of callers"),
     SECTION(job, job_table, "Background jobs"),

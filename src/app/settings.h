@@ -31,6 +31,10 @@ struct settings {
         int64_t expire_ms, expiring_ms, query_stuck_ms, amount_max_fen;
     } payment;
     struct {
+        int paid_after_close; /* index into its choices */
+        int64_t second_person_fen;
+    } incident;
+    struct {
         int64_t workers;
         bool private_addresses;
     } webhook;

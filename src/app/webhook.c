@@ -5,20 +5,6 @@
 #include "app/open.h"
 #include "app/words.h"
 
-static enum err caller_of(struct runtime *r, struct arena *a, struct str name, int64_t *ret,
-                          struct err_info *info)
-{
-    struct caller_row rows[256];
-    size_t n = 0;
-    enum err e = caller_list(&r->centre, a, rows, 256, &n, info);
-    for (size_t i = 0; !e && i < n; i++)
-        if (str_eq(rows[i].name, name)) {
-            *ret = rows[i].id;
-            return ERR_OK;
-        }
-    return e ? e : err_set(info, ERR_NOT_FOUND, "no caller named '" STR_FMT "'", STR_ARG(name));
-}
-
 static enum err parse_types(struct str text, unsigned *ret, struct err_info *info)
 {
     unsigned types = 0;
@@ -178,7 +164,9 @@ int command_webhook(const struct command *self, int argc, char **argv)
     struct webhook_command c = {
         .action = words[0], .target = n > 1 ? words[1] : STR_NONE, .types = types, .json = open.json
     };
-    e = caller_of(r, a, caller, &c.caller, &info);
+    struct caller_ref whose;
+    e = command_find_caller(r, a, caller, &whose, &info);
+    c.caller = e ? 0 : whose.id;
     if (!e && str_eq(c.action, STR("list")))
         exit_code = list(self, r, a, c.caller, open.json);
     else if (!e)

@@ -22,6 +22,7 @@ static const struct {
     { "Why does this signature not verify: which part differs", "验签为什么失败：是哪一部分不同" },
     { "Callers and their keys: list, add, keys, key, revoke, on, off", "接入方及其密钥：list、add、keys、key、revoke、on、off" },
     { "Subscribers of events: list, add, rotate, on, off", "事件订阅：list、add、rotate、on、off" },
+    { "What needs a person: list, show, resolve, withdraw", "需要人工处理的异常单：list、show、resolve、withdraw" },
     { "Checks the configuration, or describes every setting", "检查配置，或说明每个配置项" },
     { "Makes a master key; encrypts or decrypts values for the configuration", "生成主密钥；加密或解密配置值" },
     { "Measures this machine: callbacks, payments, reads, delivery", "测量本机性能：回调、支付、查询、投递" },
@@ -30,6 +31,8 @@ static const struct {
       "  list            列出接入方\n  add NAME        新接入方及其第一个密钥\n  keys NAME       列出其密钥的 key id（不含密钥内容）\n  key NAME        再加一个密钥；每种最多同时两个，便于轮换\n  revoke KEY_ID   停用一个密钥\n  on NAME, off NAME   启用、停用" },
     { "  list --caller NAME\n  add URL --caller NAME [--types LIST]   prints its signing secret, once\n  rotate ID --caller NAME                a new secret; the old one signs beside it until the next\n  on ID --caller NAME, off ID --caller NAME",
       "  list --caller NAME                     列出订阅\n  add URL --caller NAME [--types LIST]   签名密钥只显示一次\n  rotate ID --caller NAME                换新密钥，旧密钥同时签名直到下次更换\n  on ID --caller NAME, off ID --caller NAME   启用、停用" },
+    { "  list                     those that are open\n  show NO                  one, with what may be done about it\n  resolve ACTION NO…       does it (docs/incidents.md says what each does); much money needs a second person\n  withdraw NO              takes back what waits for a second person",
+      "  list                     列出未处理的异常单\n  show NO                  查看一个异常单及可用的处理方式\n  resolve ACTION NO…       执行处理（各方式的含义见 docs/incidents.md）；大额需要第二人复核\n  withdraw NO              撤回等待复核的处理" },
     { "  new       prints a new master key\n  encrypt   reads a text on standard input, prints enc:v1:…, which stands in the configuration instead of it\n  decrypt   the way back\nThe master key is taken from the environment: FENPAY_MASTER_KEY, 64 hex digits.",
       "  new       输出一个新的主密钥\n  encrypt   从标准输入读取文本，输出可写入配置的 enc:v1:…\n  decrypt   反向解密\n主密钥取自环境变量 FENPAY_MASTER_KEY（64 个十六进制字符）。" },
 
@@ -64,6 +67,10 @@ static const struct {
     { "The account whose callback it is", "回调所属的渠道账户" },
     { "Its headers, one 'Name: value' a line", "回调的请求头，每行一个 'Name: value'" },
     { "Its body, byte for byte", "回调的原始报文" },
+    { "With list: open, resolved or all (default open)", "用于 list：open、resolved 或 all（默认 open）" },
+    { "With list: only this kind (PAID_TWICE …)", "用于 list：只列出该类型（PAID_TWICE …）" },
+    { "With resolve: why (always needed)", "用于 resolve：处理原因（必填）" },
+    { "With resolve adopt: whose payment it becomes", "用于 resolve adopt：归属的接入方" },
     { "Whose (always needed)", "属于哪个接入方（必填）" },
     { "With add: only these events (payment.success,order.paid …)", "用于 add：只订阅这些事件（payment.success,order.paid …）" },
 
@@ -77,11 +84,13 @@ static const struct {
     { "(see fenpay %s --help)", "（见 fenpay %s --help）" },
 
     /* explain, verify */
-    { "NO is an order (O…), a payment (P…), a callback (C…), an event (E…) or a merchant_order_no.", "NO 可以是订单号（O…）、支付单号（P…）、回调号（C…）、事件号（E…）或 merchant_order_no。" },
+    { "NO is an order (O…), a payment (P…), a callback (C…), an event (E…), an incident (I…) or a merchant_order_no.", "NO 可以是订单号（O…）、支付单号（P…）、回调号（C…）、事件号（E…）、异常单号（I…）或 merchant_order_no。" },
     { "Whose merchant_order_no it is, when several have it", "merchant_order_no 重复时指定接入方" },
     { "a callback %.*s of account %.*s, about '%.*s', which is no number of ours: %.*s", "回调 %.*s，账户 %.*s，涉及 '%.*s'，不是我方单号：%.*s" },
     { "callback %.*s is about %s", "回调 %.*s 涉及 %s" },
     { "event %.*s is about %s", "事件 %.*s 涉及 %s" },
+    { "incident %.*s is about %s", "异常单 %.*s 涉及 %s" },
+    { "incident %.*s is about none of our numbers", "异常单 %.*s 不涉及我方单号" },
     { "order '%.*s' of %.*s is %s", "订单 '%.*s'（接入方 %.*s）即 %s" },
     { "%zu callers have an order '%.*s': say whose with --caller", "%zu 个接入方有订单 '%.*s'：请用 --caller 指定" },
     { "nothing is known under '%.*s': no number of ours, and no merchant_order_no", "找不到 '%.*s'：既不是我方单号，也不是 merchant_order_no" },
@@ -96,6 +105,13 @@ static const struct {
     { "no such key: revoke wants a key id, as caller keys NAME lists them", "没有这个密钥：revoke 需要 key id，可用 caller keys 名称 查看" },
     { "--caller NAME says whose webhooks", "请用 --caller 名称 指定接入方" },
     { "no such webhook", "没有这个订阅" },
+
+    /* incidents */
+    { "--state is open, resolved or all", "--state 可为 open、resolved 或 all" },
+    { "there is no kind named '%.*s'", "没有名为 '%.*s' 的类型" },
+    { "%s, by %.*s, until %.*s: %.*s", "%s，由 %.*s 提出，有效至 %.*s：%.*s" },
+    { "there is no action named '%.*s' (accept, accept_and_refund, refund, revive, adopt, retry, settled_offline, ignore)", "没有名为 '%.*s' 的处理方式（accept, accept_and_refund, refund, revive, adopt, retry, settled_offline, ignore）" },
+    { "--reason says why", "请用 --reason 说明原因" },
 
     /* doctor */
     { "ok", "正常" },

@@ -232,9 +232,7 @@ enum err bus_dead_next(struct tx *tx, struct str after, struct str *ret_target, 
 
 /* ---- replay ---- */
 
-/* The row of this (event, target) starts from the beginning, whatever became of it. */
-static enum err deliver_again(struct tx *tx, int64_t event_id, struct str target,
-                              struct err_info *info)
+enum err delivery_again(struct tx *tx, int64_t event_id, struct str target, struct err_info *info)
 {
     struct delivery d;
     enum err e = delivery_sql_load(tx, event_id, target, &d, info);
@@ -254,7 +252,22 @@ static enum err deliver_again(struct tx *tx, int64_t event_id, struct str target
         if (!e && !(e = delivery_sql_update(tx, &d, &changed, info)) && !changed)
             e = ERR_RETRY;
     }
-    return e ? e : delivery_due_sql_insert(tx, target, d.next_ms, event_id, info);
+    if (!e)
+        e = delivery_due_sql_insert(tx, target, d.next_ms, event_id, info);
+    if (!e)
+        tx_after_commit(tx, WAKE_BUS, event_id);
+    return e;
+}
+
+enum err deliveries_again(struct tx *tx, struct str target, size_t max, size_t *ret_n,
+                          struct err_info *info)
+{
+    int64_t *ids = arena_array(tx_arena(tx), max, sizeof *ids);
+    enum err e = delivery_due_sql_dead_of(tx, target, max, ids, ret_n, info);
+
+    for (size_t i = 0; !e && i < *ret_n; i++)
+        e = delivery_again(tx, ids[i], target, info);
+    return e;
 }
 
 enum err event_replay(struct tx *tx, int64_t event_id, struct err_info *info)
@@ -272,10 +285,10 @@ enum err event_replay(struct tx *tx, int64_t event_id, struct err_info *info)
         if (!webhook_wants(&hooks[i], &event))
             continue;
         struct str target = str_printf(tx_arena(tx), WEBHOOK_TARGET "%lld", (long long)hooks[i].id);
-        if ((e = deliver_again(tx, event_id, target, info)))
+        if ((e = delivery_again(tx, event_id, target, info)))
             return e;
     }
-    return deliver_again(tx, event_id, STR(CONSUMERS_TARGET), info);
+    return delivery_again(tx, event_id, STR(CONSUMERS_TARGET), info);
 }
 
 /* ---- subscribers ---- */

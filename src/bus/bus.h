@@ -83,6 +83,12 @@ enum err deliveries_of(struct tx *tx, int64_t event_id, struct delivery *ret, si
  * consumed it. */
 enum err event_replay(struct tx *tx, int64_t event_id, struct err_info *info);
 
+/* In a rule: this one, whatever became of it, gets all its tries anew, the first of them now. */
+enum err delivery_again(struct tx *tx, int64_t event_id, struct str target, struct err_info *info);
+/* The same for up to `max` of the target's dead ones; *ret_n: how many there were. */
+enum err deliveries_again(struct tx *tx, struct str target, size_t max, size_t *ret_n,
+                          struct err_info *info);
+
 /* Subscribers. `secret` is given out once, at creation ("whsec_" + base64); stored encrypted:
  * secret_encrypt of that whole text under the name "webhook:" + decimal id. */
 struct webhook {

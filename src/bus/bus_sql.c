@@ -325,6 +325,21 @@ enum err delivery_due_sql_of(struct tx *tx, struct str target, int64_t until, si
     return query_end_n(q, n, ret_n, info);
 }
 
+SQL(delivery_due_dead_of, "SELECT event_id FROM delivery_due WHERE target = ? AND due = "
+                          "9223372036854775807 ORDER BY event_id LIMIT ?");
+
+enum err delivery_due_sql_dead_of(struct tx *tx, struct str target, size_t max, int64_t *ret,
+                                  size_t *ret_n, struct err_info *info)
+{
+    struct query *q =
+        tx_select(tx, &delivery_due_dead_of, BINDS(bind_text(target), bind_int((int64_t)max)));
+    size_t n = 0;
+
+    while (n < max && query_row(q))
+        ret[n++] = col_int(q, 0);
+    return query_end_n(q, n, ret_n, info);
+}
+
 SQL(delivery_due_stats, "SELECT count(*), sum(due = 9223372036854775807) FROM (SELECT due FROM "
                         "delivery_due LIMIT " COUNT_MAX ") d");
 

@@ -57,6 +57,9 @@ enum err delivery_sql_update(struct tx *tx, struct delivery *d, bool *ret_change
 #define DUE_NEVER INT64_MAX
 enum err delivery_due_sql_insert(struct tx *tx, struct str target, int64_t due, int64_t event_id,
                                  struct err_info *info); /* twice is fine */
+/* Dead ones of the target, by event. */
+enum err delivery_due_sql_dead_of(struct tx *tx, struct str target, size_t max, int64_t *ret,
+                                  size_t *ret_n, struct err_info *info);
 enum err delivery_due_sql_delete(struct tx *tx, struct str target, int64_t due, int64_t event_id,
                                  struct err_info *info);
 /* The first target behind `after`, in order of text, that has any row; ERR_NOT_FOUND: none. */

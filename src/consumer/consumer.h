@@ -3,10 +3,11 @@
 #define FENPAY_CONSUMER_H
 
 #include "bus/bus.h"
+#include "core/centre.h"
 
 /* payment.success: settles the order; payment.failed, payment.closed: PAYING -> PAY_FAILED if no
  * attempt is left. */
-extern const struct consumer order_consumer;
+struct consumer order_consumer(struct centre *c);
 
 /* For bus_options.on_dead: opens DELIVERY_DEAD. */
 enum err consumer_on_dead(struct tx *tx, const struct event *event, struct str target,

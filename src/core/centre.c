@@ -21,6 +21,8 @@ void centre_settings_defaults(struct centre_settings *s)
         .query_stuck_ms = 30 * MINUTE_MS,
         .settle_sweep_ms = MINUTE_MS,
         .account_suspend_ms = 5 * MINUTE_MS,
+        .paid_after_close = POLICY_HOLD,
+        .second_person_fen = 1000000,
     };
 }
 

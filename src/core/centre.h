@@ -5,6 +5,7 @@
 
 #include "channel/registry.h"
 #include "core/code.h"
+#include "core/incident/incident.h"
 #include "store/store.h"
 
 struct centre_settings {
@@ -16,6 +17,9 @@ struct centre_settings {
     int64_t query_stuck_ms;     /* 30 min past expiry without an answer */
     int64_t settle_sweep_ms;    /* 1 min */
     int64_t account_suspend_ms; /* 5 min out of routing after an ACCOUNT answer */
+    /* What becomes of a success that no order wants. */
+    enum incident_policy paid_after_close;
+    int64_t second_person_fen; /* acts about more money need two persons; 0: never */
 };
 void centre_settings_defaults(struct centre_settings *s);
 

@@ -29,6 +29,7 @@
     X(NOT_FOUND, 404, "不存在", "Not found", "Check the number.")                                  \
     X(ORDER_NOT_FOUND, 404, "订单不存在", "No such order", "Check the order number.")              \
     X(PAYMENT_NOT_FOUND, 404, "支付单不存在", "No such payment", "Check the payment number.")      \
+    X(INCIDENT_NOT_FOUND, 404, "异常单不存在", "No such incident", "Check the incident number.")   \
     X(METHOD_NOT_ALLOWED, 405, "请求方法不被允许", "Method not allowed", "See Allow.")             \
     X(TIMEOUT, 408, "请求接收超时", "The request came too slowly", "Send it again.")               \
     X(ORDER_MISMATCH, 409, "与已存在的订单不一致", "Differs from the order that exists",           \
@@ -48,6 +49,10 @@
       "Repeat after Retry-After.")                                                                 \
     X(PAYMENT_STATE, 409, "支付单状态不允许该操作", "The payment's state does not allow this",     \
       "Read the payment.")                                                                         \
+    X(INCIDENT_STATE, 409, "异常单状态不允许该操作", "The incident's state does not allow this",   \
+      "Read the incident.")                                                                        \
+    X(ACTION_UNFIT, 409, "该操作不适用于这类异常单",                                               \
+      "This action is not for this kind of incident", "Choose one of the actions named.")          \
     X(ALREADY_EXISTS, 409, "名称已被使用", "The name is already in use", "Choose another name.")   \
     X(KEY_LIMIT, 409, "密钥数量已达上限（每类两个）", "Two keys of this kind exist already",       \
       "Revoke one first.")                                                                         \

@@ -310,7 +310,6 @@ static void loop_main(struct sim *s, void *arg)
 
 void sim_process_open(struct sim *s)
 {
-    static const struct consumer *const in_the_box[] = { &order_consumer };
     struct sim_process *p = arena_one(s->arena, struct sim_process);
     struct env *env = &s->inside.env;
     struct err_info info = { 0 };
@@ -344,10 +343,11 @@ void sim_process_open(struct sim *s)
         run_rule(p->centre.store, env, switch_webhook_on);
     for (int i = 0; i < s->temper.accounts; i++)
         registry_put(p->centre.registry, account_ref(s->base->account[i]));
+    const struct consumer in_the_box[] = { order_consumer(&p->centre) };
     p->bus = bus_new(&(struct bus_options) { .env = env,
                                              .store = p->centre.store,
                                              .mint = p->centre.mint,
-                                             .consumers = in_the_box[0],
+                                             .consumers = in_the_box,
                                              .consumer_count = 1,
                                              .source = STR("sim"),
                                              .transport = &s->hooks,

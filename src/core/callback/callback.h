@@ -52,6 +52,14 @@ enum err callback_due_turn(struct centre *c, size_t max, size_t *ret_done, struc
 enum code callback_replay(struct centre *c, const struct act *act, int64_t callback_id,
                           enum handle_result *ret, struct refusal *refusal);
 
+/* In a rule: a failed row gets all its tries anew, the first of them now. *ret_failed false: it is
+ * not failed any more, and nothing was done. */
+enum err callback_retry(struct tx *tx, int64_t callback_id, bool *ret_failed,
+                        struct err_info *info);
+/* In a rule: somebody has dealt with a failed row. */
+enum err callback_settled(struct tx *tx, int64_t callback_id, struct str how,
+                          struct err_info *info);
+
 struct callback_row {
     struct number no;
     struct str account, kind, subject_no, transport_id, reason;

@@ -192,6 +192,7 @@ static enum err orphan(struct tx *tx, const struct again *g, struct err_info *in
         .kind = INCIDENT_ORPHAN_PAYMENT,
         .subject = row.row.no,
         .discriminator = str_sub(g->orphan.transaction_id, 0, 128),
+        .amount = g->orphan.amount,
         .detail = str_printf(tx_arena(tx),
                              STR_FMT " is paid at account " STR_FMT ": " STR_FMT
                                      ", and no payment of ours has this number",
@@ -336,4 +337,41 @@ enum code callback_replay(struct centre *c, const struct act *act, int64_t callb
         return refuse(refusal, e == ERR_BUSY ? CODE_BUSY : CODE_INTERNAL);
     *ret = g.unreadable.n ? HANDLE_FAILED : g.applied.result;
     return CODE_OK;
+}
+
+/* ---- by an operator's word ---- */
+
+/* The row's next time, and how many tries it has had; its due row goes with them. */
+static enum err set_next(struct tx *tx, const struct callback_stored *row,
+                         enum handle_result result, struct str reason, int64_t next,
+                         struct err_info *info)
+{
+    int64_t id = row->row.no.id;
+    enum err e = ERR_OK;
+
+    if (row->next_retry_ms)
+        e = due_delete(tx, &callback_due, row->next_retry_ms, id, info);
+    if (!e && next)
+        e = due_insert(tx, &callback_due, next, id, info);
+    return e ? e : callback_sql_result(tx, id, result, reason, 0, next, info);
+}
+
+enum err callback_retry(struct tx *tx, int64_t callback_id, bool *ret_failed, struct err_info *info)
+{
+    struct callback_stored row;
+    enum err e = callback_sql_load(tx, callback_id, &row, info);
+
+    if (e)
+        return e;
+    *ret_failed = row.row.result == HANDLE_FAILED;
+    return *ret_failed ? set_next(tx, &row, HANDLE_FAILED, row.row.reason, tx_now_ms(tx), info)
+                       : ERR_OK;
+}
+
+enum err callback_settled(struct tx *tx, int64_t callback_id, struct str how, struct err_info *info)
+{
+    struct callback_stored row;
+    enum err e = callback_sql_load(tx, callback_id, &row, info);
+
+    return e || row.row.result != HANDLE_FAILED ? e : set_next(tx, &row, HANDLE_DONE, how, 0, info);
 }

@@ -1,7 +1,8 @@
-/* incident.c -- opening an incident, or counting that it happened once more.
+/* incident.c -- opening an incident, counting that it happened once more, and the ways out.
  *
- * One row per (kind, subject, discriminator) and one event, however often the same thing is
- * reported. A report is known by its transaction's id, so one that runs twice counts once. */
+ * One row per (kind, subject, discriminator), however often the same thing is reported. A report is
+ * known by its transaction's id, so one that runs twice counts once. Every way out is a
+ * compare-and-set on the open row. */
 #include "core/incident/incident.h"
 
 #include "base/buf.h"
@@ -21,54 +22,105 @@ static_assert(INCIDENT_PAID_AFTER_CLOSE == 1 && INCIDENT_PAID_TWICE == 2 &&
                   INCIDENT_OVER_REFUNDED == 13 && INCIDENT_RISK_HELD == 14 &&
                   INCIDENT_KEY_EXPIRING == 15 && INCIDENT_LEDGER_IMBALANCE == 16,
               "incident_kind is persisted");
-static_assert(POLICY_HOLD == 0 && POLICY_REFUND == 1 && POLICY_REVIVE == 2,
+static_assert(POLICY_HOLD == 0 && POLICY_REFUND == 1 && POLICY_REVIVE == 2 && POLICY_BRAKED == 3,
               "incident_policy is persisted");
+static_assert(ACTION_NONE == 0 && ACTION_ACCEPT == 1 && ACTION_ACCEPT_AND_REFUND == 2 &&
+                  ACTION_REFUND == 3 && ACTION_REVIVE == 4 && ACTION_ADOPT == 5 &&
+                  ACTION_RETRY == 6 && ACTION_SETTLED_OFFLINE == 7 && ACTION_IGNORE == 8 &&
+                  ACTION_RECOVERED == 9,
+              "incident_action is persisted");
 
 #define DATA_MAX 4096
+#define OF_ONE   32 /* incidents of one subject that are looked at */
+
+/* ---- names ---- */
+
+static const char *const kind_names[] = {
+    [INCIDENT_PAID_AFTER_CLOSE] = "PAID_AFTER_CLOSE",
+    [INCIDENT_PAID_TWICE] = "PAID_TWICE",
+    [INCIDENT_AMOUNT_MISMATCH] = "AMOUNT_MISMATCH",
+    [INCIDENT_ACCOUNT_MISMATCH] = "ACCOUNT_MISMATCH",
+    [INCIDENT_TRANSACTION_CLASH] = "TRANSACTION_CLASH",
+    [INCIDENT_STATUS_CONFLICT] = "STATUS_CONFLICT",
+    [INCIDENT_ORPHAN_PAYMENT] = "ORPHAN_PAYMENT",
+    [INCIDENT_QUERY_STUCK] = "QUERY_STUCK",
+    [INCIDENT_CALLBACK_STUCK] = "CALLBACK_STUCK",
+    [INCIDENT_DELIVERY_DEAD] = "DELIVERY_DEAD",
+    [INCIDENT_REFUND_HELD] = "REFUND_HELD",
+    [INCIDENT_REFUND_ABNORMAL] = "REFUND_ABNORMAL",
+    [INCIDENT_OVER_REFUNDED] = "OVER_REFUNDED",
+    [INCIDENT_RISK_HELD] = "RISK_HELD",
+    [INCIDENT_KEY_EXPIRING] = "KEY_EXPIRING",
+    [INCIDENT_LEDGER_IMBALANCE] = "LEDGER_IMBALANCE",
+};
+static_assert(sizeof kind_names / sizeof *kind_names == INCIDENT_KINDS_END,
+              "every kind has a name");
+
+static const char *const policy_names[] = {
+    [POLICY_HOLD] = "hold",
+    [POLICY_REFUND] = "refund",
+    [POLICY_REVIVE] = "revive",
+    [POLICY_BRAKED] = "braked",
+};
+
+static const char *const action_names[] = {
+    [ACTION_NONE] = "none",
+    [ACTION_ACCEPT] = "accept",
+    [ACTION_ACCEPT_AND_REFUND] = "accept_and_refund",
+    [ACTION_REFUND] = "refund",
+    [ACTION_REVIVE] = "revive",
+    [ACTION_ADOPT] = "adopt",
+    [ACTION_RETRY] = "retry",
+    [ACTION_SETTLED_OFFLINE] = "settled_offline",
+    [ACTION_IGNORE] = "ignore",
+    [ACTION_RECOVERED] = "recovered",
+};
+static_assert(sizeof action_names / sizeof *action_names == INCIDENT_ACTIONS_END,
+              "every action has a name");
 
 const char *incident_kind_name(enum incident_kind kind)
 {
-    switch (kind) {
-    case INCIDENT_PAID_AFTER_CLOSE:
-        return "PAID_AFTER_CLOSE";
-    case INCIDENT_PAID_TWICE:
-        return "PAID_TWICE";
-    case INCIDENT_AMOUNT_MISMATCH:
-        return "AMOUNT_MISMATCH";
-    case INCIDENT_ACCOUNT_MISMATCH:
-        return "ACCOUNT_MISMATCH";
-    case INCIDENT_TRANSACTION_CLASH:
-        return "TRANSACTION_CLASH";
-    case INCIDENT_STATUS_CONFLICT:
-        return "STATUS_CONFLICT";
-    case INCIDENT_ORPHAN_PAYMENT:
-        return "ORPHAN_PAYMENT";
-    case INCIDENT_QUERY_STUCK:
-        return "QUERY_STUCK";
-    case INCIDENT_CALLBACK_STUCK:
-        return "CALLBACK_STUCK";
-    case INCIDENT_DELIVERY_DEAD:
-        return "DELIVERY_DEAD";
-    case INCIDENT_REFUND_HELD:
-        return "REFUND_HELD";
-    case INCIDENT_REFUND_ABNORMAL:
-        return "REFUND_ABNORMAL";
-    case INCIDENT_OVER_REFUNDED:
-        return "OVER_REFUNDED";
-    case INCIDENT_RISK_HELD:
-        return "RISK_HELD";
-    case INCIDENT_KEY_EXPIRING:
-        return "KEY_EXPIRING";
-    case INCIDENT_LEDGER_IMBALANCE:
-        return "LEDGER_IMBALANCE";
-    }
-    return "UNKNOWN";
+    return (unsigned)kind < INCIDENT_KINDS_END && kind_names[kind] ? kind_names[kind] : "UNKNOWN";
 }
 
-static enum err emit_opened(struct tx *tx, struct number no, const struct incident *incident,
-                            struct err_info *info)
+enum err incident_kind_parse(struct str name, enum incident_kind *ret)
+{
+    for (int k = INCIDENT_PAID_AFTER_CLOSE; k < INCIDENT_KINDS_END; k++)
+        if (str_eq(name, str_of(kind_names[k]))) {
+            *ret = (enum incident_kind)k;
+            return ERR_OK;
+        }
+    return ERR_INVALID;
+}
+
+const char *incident_policy_name(enum incident_policy policy)
+{
+    return (unsigned)policy < sizeof policy_names / sizeof *policy_names ? policy_names[policy]
+                                                                         : "unknown";
+}
+
+const char *incident_action_name(enum incident_action action)
+{
+    return (unsigned)action < INCIDENT_ACTIONS_END ? action_names[action] : "unknown";
+}
+
+enum err incident_action_parse(struct str name, enum incident_action *ret)
+{
+    for (int i = ACTION_ACCEPT; i <= ACTION_IGNORE; i++)
+        if (str_eq(name, str_of(action_names[i]))) {
+            *ret = (enum incident_action)i;
+            return ERR_OK;
+        }
+    return ERR_INVALID;
+}
+
+/* ---- opening ---- */
+
+static enum err emit_opened(struct tx *tx, struct number no, int64_t version,
+                            const struct incident *incident, struct err_info *info)
 {
     struct arena *a = tx_arena(tx);
+    struct str currency = money_currency(&incident->amount);
     struct buf b;
     struct json_out o;
 
@@ -80,6 +132,11 @@ static enum err emit_opened(struct tx *tx, struct number no, const struct incide
     json_kv_str(&o, "subject", number_str(a, incident->subject));
     if (incident->discriminator.n)
         json_kv_str(&o, "discriminator", incident->discriminator);
+    json_kv_str(&o, "policy", str_of(incident_policy_name(incident->policy)));
+    if (currency.n) {
+        json_kv_int(&o, "amount", money_fen(incident->amount));
+        json_kv_str(&o, "currency", currency);
+    }
     json_kv_str(&o, "detail", incident->detail);
     json_kv_str(&o, "time", clock_rfc3339_ms(a, tx_now_ms(tx)));
     json_end_object(&o);
@@ -89,7 +146,7 @@ static enum err emit_opened(struct tx *tx, struct number no, const struct incide
     struct event event = {
         .type = EVENT_INCIDENT_OPENED,
         .subject = no,
-        .sequence = 1,
+        .sequence = version,
         .caller = incident->caller,
         .data = buf_str(&b),
         .trace_id = incident->trace_id,
@@ -97,7 +154,27 @@ static enum err emit_opened(struct tx *tx, struct number no, const struct incide
     return outbox_emit(tx, &event, info);
 }
 
-enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret_opened,
+/* Reported again. Resolved, it is open again: what was done about it did not last. But a person who
+ * said "ignore" meant this, too. */
+static enum err again(struct tx *tx, const struct incident *in, int64_t report,
+                      struct incident_opened *ret, struct err_info *info)
+{
+    struct incident_row row;
+    enum err e = incident_sql_find(tx, in, &row, info);
+
+    if (e)
+        return e;
+    *ret = (struct incident_opened) { .no = row.no, .opened = row.no.id == report };
+    if (ret->opened) /* this very rule, run once more */
+        return ERR_OK;
+    if (!row.resolved || row.resolution == ACTION_IGNORE)
+        return incident_sql_count(tx, row.no.id, report, info);
+    if ((e = incident_sql_reopen(tx, &row, in, report, &ret->opened, info)) || !ret->opened)
+        return e;
+    return emit_opened(tx, row.no, row.version, in, info);
+}
+
+enum err incident_open(struct tx *tx, const struct incident *incident, struct incident_opened *ret,
                        struct err_info *info)
 {
     int64_t id = tx_new_id(tx);
@@ -107,43 +184,94 @@ enum err incident_open(struct tx *tx, const struct incident *incident, bool *ret
     struct incident in = *incident;
     if (!in.discriminator.p)
         in.discriminator = STR("");
-    struct number no = number_make(NUMBER_INCIDENT, in.subject.slot, id);
+    struct incident_opened opened = { .no = number_make(NUMBER_INCIDENT, in.subject.slot, id),
+                                      .opened = true };
 
-    enum err e = incident_sql_insert(tx, no, &in, info);
-    if (!e) {
-        if ((e = emit_opened(tx, no, &in, info)))
-            return e;
-        if (ret_opened)
-            *ret_opened = true;
-        return ERR_OK;
-    }
-    if (e != ERR_EXISTS)
-        return e;
-
-    int64_t existing;
-    if ((e = incident_sql_id(tx, &in, &existing, info)))
-        return e;
-    if (existing != id && (e = incident_sql_count(tx, existing, id, info)))
-        return e;
-    if (ret_opened)
-        *ret_opened = existing == id;
-    return ERR_OK;
+    enum err e = incident_sql_insert(tx, opened.no, &in, info);
+    if (!e)
+        e = emit_opened(tx, opened.no, 1, &in, info);
+    else if (e == ERR_EXISTS)
+        e = again(tx, &in, id, &opened, info);
+    if (!e && ret)
+        *ret = opened;
+    return e;
 }
+
+/* ---- reading ---- */
 
 enum err incident_has(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
 {
     return incident_sql_has(tx, id, ret, info);
 }
 
-enum err incident_list(struct tx *tx, int64_t caller, int state, int64_t before, size_t limit,
-                       struct incident_row *ret, size_t *ret_n, struct err_info *info)
+enum err incident_load(struct tx *tx, int64_t id, struct incident_row *ret, struct err_info *info)
 {
-    return incident_sql_list(tx, caller, state, before ? before : INT64_MAX, limit, ret, ret_n,
-                             info);
+    return incident_sql_load(tx, id, ret, info);
+}
+
+enum err incident_list(struct tx *tx, const struct incident_filter *f, struct incident_row *ret,
+                       size_t *ret_n, struct err_info *info)
+{
+    return incident_sql_list(tx, f, ret, ret_n, info);
 }
 
 enum err incidents_of(struct tx *tx, int64_t subject_id, struct incident_row *ret, size_t max,
                       size_t *ret_n, struct err_info *info)
 {
     return incident_sql_of(tx, subject_id, ret, max, ret_n, info);
+}
+
+/* ---- the ways out ---- */
+
+enum err incident_resolve(struct tx *tx, struct incident_row *row, const struct incident_end *end,
+                          struct err_info *info)
+{
+    enum err e = incident_sql_resolve(tx, row, end, info);
+    return e ? e : incident_sql_proposal_drop(tx, row->no.id, info);
+}
+
+enum err incident_set_policy(struct tx *tx, struct incident_row *row, enum incident_policy policy,
+                             struct str who, int64_t evidence_ref, struct str detail,
+                             struct err_info *info)
+{
+    row->policy = policy;
+    row->who = who;
+    row->evidence_ref = evidence_ref;
+    if (detail.p)
+        row->detail = detail;
+    return incident_sql_policy(tx, row, info);
+}
+
+enum err incident_recovered(struct tx *tx, int64_t subject_id, unsigned kinds, struct str reason,
+                            struct err_info *info)
+{
+    struct incident_row *rows = arena_array(tx_arena(tx), OF_ONE, sizeof *rows);
+    struct incident_end end = { .action = ACTION_RECOVERED, .reason = reason };
+    size_t n;
+    enum err e = incident_sql_of(tx, subject_id, rows, OF_ONE, &n, info);
+
+    for (size_t i = 0; !e && i < n; i++)
+        if (!rows[i].resolved && (kinds & INCIDENT_BIT(rows[i].kind)))
+            e = incident_resolve(tx, &rows[i], &end, info);
+    return e;
+}
+
+/* ---- proposals ---- */
+
+enum err incident_proposal_load(struct tx *tx, int64_t incident_id, struct incident_proposal *ret,
+                                struct err_info *info)
+{
+    return incident_sql_proposal(tx, incident_id, ret, info);
+}
+
+enum err incident_propose(struct tx *tx, int64_t incident_id, const struct incident_proposal *p,
+                          struct err_info *info)
+{
+    enum err e = incident_sql_proposal_drop(tx, incident_id, info);
+    return e ? e : incident_sql_propose(tx, incident_id, p, info);
+}
+
+enum err incident_proposal_drop(struct tx *tx, int64_t incident_id, struct err_info *info)
+{
+    return incident_sql_proposal_drop(tx, incident_id, info);
 }

@@ -1,4 +1,4 @@
-/* order.c -- the rules of orders: what moves one, and what settles it.
+/* order.c -- the rules of orders: what moves one. What settles it stands in order_settle.c.
  *
  * Every move goes through order_move: the edge table says from where to where, why and with which
  * event; the UPDATE is a compare-and-set on (status, version); the journal row and the event stand
@@ -12,7 +12,7 @@
 #include "base/killpoint.h"
 #include "bus/event.h"
 #include "channel/registry.h"
-#include "core/incident/incident.h"
+#include "core/order/order_inner.h"
 #include "core/order/order_sql.h"
 #include "core/payment/payment.h"
 
@@ -76,20 +76,12 @@ const char *order_edge_name(enum order_edge edge)
     return "unknown";
 }
 
-static bool is_open(enum order_status s)
+bool order_is_open(enum order_status s)
 {
     return (FROM_OPEN >> s) & 1;
 }
 
-/* What a move needs to know beyond the order. */
-struct move {
-    enum order_edge edge;
-    const struct payment *payment; /* the winning one, for SETTLE and REVIVE */
-    struct evidence evidence;
-    struct str trace_id, note;
-};
-
-static enum err emit(struct tx *tx, const struct order *o, const struct move *m,
+static enum err emit(struct tx *tx, const struct order *o, const struct order_move *m,
                      struct err_info *info)
 {
     struct arena *a = tx_arena(tx);
@@ -138,7 +130,7 @@ static enum err emit(struct tx *tx, const struct order *o, const struct move *m,
     return outbox_emit(tx, &event, info);
 }
 
-static enum err update(struct tx *tx, struct order *o, const struct move *m,
+static enum err update(struct tx *tx, struct order *o, const struct order_move *m,
                        const struct journal_head *head, struct err_info *info)
 {
     switch (m->edge) {
@@ -161,8 +153,8 @@ static enum err update(struct tx *tx, struct order *o, const struct move *m,
 }
 
 /* The only place that writes order_info.order_status. */
-static enum err order_move(struct tx *tx, struct order *o, const struct move *m,
-                           struct err_info *info)
+enum err order_move(struct tx *tx, struct order *o, const struct order_move *m,
+                    struct err_info *info)
 {
     struct journal_row row;
     struct journal_head head;
@@ -172,8 +164,9 @@ static enum err order_move(struct tx *tx, struct order *o, const struct move *m,
     if (!order_edge_leaves(m->edge, o->status, &to))
         return err_internal(info, "an order does not go from %s by '%s'",
                             order_status_name(o->status), order_edge_name(m->edge));
-    if ((e = journal_next(tx, o->no, &o->journal, (int)o->status, (int)to, edges[m->edge].cause,
-                          &m->evidence, m->trace_id, m->note, &row, &head, info)))
+    if ((e = journal_next(tx, o->no, &o->journal, (int)o->status, (int)to,
+                          m->cause ? m->cause : edges[m->edge].cause, &m->evidence, m->trace_id,
+                          m->note, &row, &head, info)))
         return e;
     if ((e = update(tx, o, m, &head, info)))
         return e;
@@ -202,132 +195,14 @@ enum err order_merchant_no(struct tx *tx, int64_t order_id, struct str *ret, str
     return order_sql_merchant_no(tx, order_id, ret, info);
 }
 
-/* ---- settling ---- */
-
-/* The order has its money: nobody must be able to pay it a second time. */
-static enum err close_others(struct tx *tx, const struct payment_brief *briefs, size_t n,
-                             int64_t winner, struct err_info *info)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (briefs[i].id == winner || briefs[i].status > PAYMENT_PAYING)
-            continue;
-        struct payment p;
-        enum err e = payment_load(tx, briefs[i].id, &p, info);
-        if (!e)
-            e = payment_request_close(tx, &p, CLOSE_PAID_ELSEWHERE, info);
-        if (e)
-            return e;
-    }
-    return ERR_OK;
-}
-
-static enum err surplus(struct tx *tx, const struct order *o, struct payment *p,
-                        struct err_info *info)
-{
-    struct arena *a = tx_arena(tx);
-    bool after_close = o->status == ORDER_CANCELLED;
-    struct number winner = o->pay_no;
-    struct incident incident = {
-        .kind = after_close ? INCIDENT_PAID_AFTER_CLOSE : INCIDENT_PAID_TWICE,
-        .subject = p->no,
-        .caller = p->caller,
-        .policy = POLICY_HOLD,
-        .trace_id = p->trace_id,
-    };
-    struct number_text order_no = number_text(o->no), winner_no = number_text(winner);
-    struct str paid = money_text(a, p->paid_amount);
-    incident.detail =
-        number_is(winner)
-            ? str_printf(a, STR_FMT " paid for order %s, which payment %s had settled",
-                         STR_ARG(paid), order_no.s, winner_no.s)
-            : str_printf(a, STR_FMT " paid for order %s, which is %s", STR_ARG(paid), order_no.s,
-                         order_status_name(o->status));
-    enum err e = ERR_OK;
-    if (!mutation_on(MUTATION_SURPLUS_UNTOLD))
-        e = incident_open(tx, &incident, NULL, info);
-    return e ? e : payment_set_settled(tx, p, SETTLED_SURPLUS, info);
-}
-
-static enum err win(struct tx *tx, struct order *o, struct payment *p,
-                    const struct payment_brief *briefs, size_t n, struct err_info *info)
-{
-    struct move m = {
-        .edge = ORDER_EDGE_SETTLE,
-        .payment = p,
-        .evidence = { .kind = p->evidence_kind, .ref = p->evidence_ref, .actor = STR("settle") },
-        .trace_id = p->trace_id,
-        .note = number_str(tx_arena(tx), p->no),
-    };
-    enum err e = order_move(tx, o, &m, info);
-    if (!e)
-        e = payment_set_settled(tx, p, SETTLED_WON, info);
-    if (!e)
-        e = close_others(tx, briefs, n, p->no.id, info);
-    return e;
-}
-
-/* Did this very transaction settle before (its COMMIT answer got lost)? Then its ids are in use, by
- * the move of an order or by an incident, and a success that has appeared since must wait for
- * another transaction. The ids count up by one; this takes the one before those that would be used.
- */
-static enum err settled_before(struct tx *tx, bool *ret_before, struct err_info *info)
-{
-    int64_t id = tx_new_id(tx);
-    if (id == 0)
-        return err_internal(info, "the transaction is out of ids for settling");
-    enum err e = journal_has(tx, id + 1, ret_before, info);
-    if (!e && !*ret_before)
-        e = incident_has(tx, id + 1, ret_before, info);
-    return e;
-}
-
-/* *ret_applied: this one used the ids, so the others wait for the next call: the first that applies
- * decides the order. */
-static enum err apply_success(struct tx *tx, struct order *o, const struct payment_brief *briefs,
-                              size_t n, int64_t pay_id, bool *ret_applied, struct err_info *info)
-{
-    struct payment p;
-    bool before;
-    enum err e = payment_load(tx, pay_id, &p, info);
-
-    if (e)
-        return e;
-    if (!money_eq(p.paid_amount, o->pay_amount))
-        return payment_set_settled(tx, &p, SETTLED_ASIDE, info);
-    *ret_applied = true;
-    if ((e = settled_before(tx, &before, info)) || before)
-        return e;
-    return is_open(o->status) ? win(tx, o, &p, briefs, n, info) : surplus(tx, o, &p, info);
-}
-
-enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct err_info *info)
-{
-    struct order o;
-    struct payment_brief *briefs;
-    size_t n;
-    enum err e = order_load(tx, order_id, &o, info);
-    if (!e)
-        e = payments_brief(tx, order_id, &briefs, &n, info);
-    if (e)
-        return e;
-
-    bool applied = false;
-    for (size_t i = 0; i < n && !applied; i++)
-        if (briefs[i].status == PAYMENT_SUCCESS && briefs[i].settled == SETTLED_NO &&
-            (e = apply_success(tx, &o, briefs, n, briefs[i].id, &applied, info)))
-            return e;
-    *ret = o;
-    return ERR_OK;
-}
-
 /* ---- the other edges ---- */
 
 enum err order_attempt_started(struct tx *tx, struct order *order, const struct act *act,
                                struct err_info *info)
 {
-    struct move m = { .edge = ORDER_EDGE_ATTEMPT,
-                      .evidence.actor = act->actor,
-                      .trace_id = act->trace_id };
+    struct order_move m = { .edge = ORDER_EDGE_ATTEMPT,
+                            .evidence.actor = act->actor,
+                            .trace_id = act->trace_id };
     enum order_status to;
 
     if (!order_edge_leaves(m.edge, order->status, &to))
@@ -373,9 +248,9 @@ enum err order_attempt_ended(struct tx *tx, int64_t order_id, struct err_info *i
         return e;
     if (any_alive(briefs, n, false))
         return ERR_OK;
-    struct move m = { .edge = ORDER_EDGE_FAILED,
-                      .evidence.actor = STR("order consumer"),
-                      .trace_id = o.trace_id };
+    struct order_move m = { .edge = ORDER_EDGE_FAILED,
+                            .evidence.actor = STR("order consumer"),
+                            .trace_id = o.trace_id };
     return order_move(tx, &o, &m, info);
 }
 
@@ -386,7 +261,7 @@ enum err order_request_cancel(struct tx *tx, struct order *order, enum order_can
     size_t n;
     enum err e;
 
-    if (!is_open(order->status))
+    if (!order_is_open(order->status))
         return err_internal(info, "a cancel of an order that is %s",
                             order_status_name(order->status));
     /* The order row first: whoever starts an attempt at the same moment then waits for it, or we
@@ -415,7 +290,7 @@ enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *
     size_t n;
 
     if (order->status == ORDER_CANCELLED || order->cancel_requested == CANCEL_NO ||
-        !is_open(order->status)) {
+        !order_is_open(order->status)) {
         *ret_done = order->status == ORDER_CANCELLED;
         return ERR_OK;
     }
@@ -426,7 +301,7 @@ enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *
         *ret_done = false;
         return ERR_OK;
     }
-    struct move m = {
+    struct order_move m = {
         .edge = order->cancel_requested == CANCEL_EXPIRY ? ORDER_EDGE_EXPIRE : ORDER_EDGE_CANCEL,
         .evidence.actor = act->actor,
         .trace_id = act->trace_id,
@@ -441,15 +316,16 @@ enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *
 enum err order_mark_complete(struct tx *tx, struct order *order, const struct act *act,
                              struct err_info *info)
 {
-    struct move m = { .edge = ORDER_EDGE_COMPLETE,
-                      .evidence.actor = act->actor,
-                      .trace_id = act->trace_id };
+    struct order_move m = { .edge = ORDER_EDGE_COMPLETE,
+                            .evidence.actor = act->actor,
+                            .trace_id = act->trace_id };
 
     return order_move(tx, order, &m, info);
 }
 
-enum err order_revive(struct tx *tx, struct order *order, struct payment *p, const struct act *act,
-                      struct err_info *info)
+enum err order_revive(struct tx *tx, struct order *order, struct payment *p,
+                      enum journal_cause cause, const struct evidence *evidence,
+                      struct str trace_id, struct err_info *info)
 {
     if (order->status != ORDER_CANCELLED || number_is(order->pay_no) ||
         p->order_no.id != order->no.id || p->status != PAYMENT_SUCCESS ||
@@ -457,15 +333,35 @@ enum err order_revive(struct tx *tx, struct order *order, struct payment *p, con
         money_sign(p->refunded) != 0 || !money_eq(p->paid_amount, order->pay_amount))
         return err_set(info, ERR_CONFLICT, "this order cannot be revived by this payment");
 
-    struct move m = {
+    struct order_move m = {
         .edge = ORDER_EDGE_REVIVE,
+        .cause = cause,
         .payment = p,
-        .evidence = { .kind = EVIDENCE_OPERATOR, .ref = p->no.id, .actor = act->actor },
-        .trace_id = act->trace_id,
+        .evidence = *evidence,
+        .trace_id = trace_id,
         .note = number_str(tx_arena(tx), p->no),
     };
     enum err e = order_move(tx, order, &m, info);
     return e ? e : payment_set_settled(tx, p, SETTLED_WON, info);
+}
+
+enum err order_adopt(struct tx *tx, struct order *o, const struct evidence *evidence,
+                     struct str trace_id, struct err_info *info)
+{
+    int64_t id = tx_new_id(tx);
+    struct journal_row row;
+    enum err e;
+
+    o->no = number_make(NUMBER_ORDER, o->no.slot, id);
+    o->status = ORDER_CANCELLED;
+    o->trace_id = trace_id;
+    o->version = 1;
+    o->create_ms = o->update_ms = tx_now_ms(tx);
+    if ((e = journal_next(tx, o->no, &o->journal, -1, ORDER_CANCELLED, CAUSE_OPERATOR, evidence,
+                          trace_id, o->remark, &row, &o->journal, info)))
+        return e;
+    e = order_sql_insert(tx, o, str_printf(tx_arena(tx), "o%s", number_text(o->no).s), info);
+    return e ? e : journal_insert(tx, &row, info);
 }
 
 /* ---- names ---- */

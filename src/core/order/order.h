@@ -105,11 +105,13 @@ enum err order_load_items(struct tx *tx, struct order *o, struct err_info *info)
 
 /* Applies every SUCCESS payment of the order whose `settled` is 0: the first wins (order PAID,
  * pay_no, other open attempts close_requested), a later one is PAID_TWICE, one on a CANCELLED order
- * PAID_AFTER_CLOSE (incident, settled 2). Idempotent. `order` is the row as it is afterwards. One
- * success a call, so that it takes at most ORDER_SETTLE_IDS ids; another one waits for the next
- * call (its own event, the due job, the sweep). */
-#define ORDER_SETTLE_IDS 4
-enum err order_settle(struct tx *tx, int64_t order_id, struct order *ret, struct err_info *info);
+ * PAID_AFTER_CLOSE (incident, settled 2, and what the policy in the settings says). Idempotent.
+ * `order` is the row as it is afterwards. One success a call, so that it takes at most
+ * ORDER_SETTLE_IDS ids; another one waits for the next call (its own event, the due job, the
+ * sweep). */
+#define ORDER_SETTLE_IDS 5
+enum err order_settle(struct tx *tx, const struct centre_settings *settings, int64_t order_id,
+                      struct order *ret, struct err_info *info);
 
 /* The conditional UPDATE of an order when an attempt starts: not cancel_requested, not expired,
  * version + 1, status PAYING. ERR_RETRY on zero rows. */
@@ -131,10 +133,16 @@ enum err order_try_cancel(struct tx *tx, struct order *order, const struct act *
 enum err order_mark_complete(struct tx *tx, struct order *order, const struct act *act,
                              struct err_info *info);
 /* CANCELLED -> PAID by a surplus success of which nothing was or is being refunded (settled 2 ->
- * 1): the resolution `revive` of PAID_AFTER_CLOSE. ERR_CONFLICT when its conditions do not hold. */
+ * 1): the resolution `revive` of PAID_AFTER_CLOSE, by the policy (CAUSE_SETTLE) or an operator.
+ * ERR_CONFLICT when its conditions do not hold. Takes up to 2 ids. */
 struct payment;
-enum err order_revive(struct tx *tx, struct order *order, struct payment *p, const struct act *act,
-                      struct err_info *info);
+enum err order_revive(struct tx *tx, struct order *order, struct payment *p,
+                      enum journal_cause cause, const struct evidence *evidence,
+                      struct str trace_id, struct err_info *info);
+/* Stores an order that nobody can pay, for money that came without one: `o` brings slot, caller,
+ * user, subject, amounts and remark; it is CANCELLED from the start. Takes 2 ids. */
+enum err order_adopt(struct tx *tx, struct order *o, const struct evidence *evidence,
+                     struct str trace_id, struct err_info *info);
 /* The caller's own number, STR_NONE without one: for events about the order's payments. */
 enum err order_merchant_no(struct tx *tx, int64_t order_id, struct str *ret, struct err_info *info);
 

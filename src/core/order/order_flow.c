@@ -243,6 +243,7 @@ enum code order_list(struct centre *c, const struct act *act, const struct order
 #define CANCEL_IDS (ORDER_SETTLE_IDS + 2)
 
 struct cancel {
+    const struct centre_settings *settings;
     const struct act *act;
     int64_t order_id;
     unsigned slot;
@@ -292,7 +293,8 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
         return ERR_OK;
     k->found = true;
     k->from = o.status;
-    if (!mutation_on(MUTATION_CANCEL_UNSETTLED) && (e = order_settle(tx, k->order_id, &o, info)))
+    if (!mutation_on(MUTATION_CANCEL_UNSETTLED) &&
+        (e = order_settle(tx, k->settings, k->order_id, &o, info)))
         return e;
     if (k->due_ms && (e = due_delete(tx, &order_due, k->due_ms, k->order_id, info)))
         return e;
@@ -353,6 +355,7 @@ enum code order_cancel(struct centre *c, const struct act *act, struct number or
                        struct refusal *refusal)
 {
     struct cancel k = {
+        .settings = &c->settings,
         .act = act,
         .order_id = order_no.id,
         .slot = order_no.slot,
@@ -398,7 +401,8 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
     for (size_t i = 0; i < page.n; i++) {
         struct refusal refusal;
         struct act act = { .actor = STR("job:order"), .arena = arena };
-        struct cancel k = { .act = &act,
+        struct cancel k = { .settings = &c->settings,
+                            .act = &act,
                             .order_id = page.rows[i].id,
                             .slot = page.rows[i].slot,
                             .due_ms = page.rows[i].due_ms,
@@ -414,6 +418,7 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
 /* ---- complete ---- */
 
 struct complete {
+    const struct centre_settings *settings;
     const struct act *act;
     struct number no;
     struct order order;
@@ -434,7 +439,7 @@ static enum err complete_rule(struct tx *tx, void *arg, struct err_info *info)
         return ERR_OK;
     k->found = true;
     k->from = o.status;
-    if ((e = order_settle(tx, k->no.id, &o, info)))
+    if ((e = order_settle(tx, k->settings, k->no.id, &o, info)))
         return e;
     if (o.status == ORDER_PAID && (e = order_mark_complete(tx, &o, k->act, info)))
         return e;
@@ -444,7 +449,7 @@ static enum err complete_rule(struct tx *tx, void *arg, struct err_info *info)
 enum code order_complete(struct centre *c, const struct act *act, struct number order_no,
                          struct order *ret, struct refusal *refusal)
 {
-    struct complete k = { .act = act, .no = order_no };
+    struct complete k = { .settings = &c->settings, .act = act, .no = order_no };
     enum code code = centre_run(c, "order.complete", STORE_API, order_no.slot, complete_rule, &k,
                                 ORDER_SETTLE_IDS + 2, refusal);
     if (code)
@@ -477,6 +482,7 @@ static enum err sweep_rule(struct tx *tx, void *arg, struct err_info *info)
 }
 
 struct settle {
+    const struct centre_settings *settings;
     int64_t order_id;
     struct arena *arena;
     struct order order;
@@ -492,7 +498,7 @@ static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
     if (e)
         return e;
     s->from = o.status;
-    if ((e = order_settle(tx, s->order_id, &o, info)))
+    if ((e = order_settle(tx, s->settings, s->order_id, &o, info)))
         return e;
     s->order = copy_order(s->arena, &o);
     return ERR_OK;
@@ -501,7 +507,7 @@ static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
 enum code order_settle_now(struct centre *c, struct arena *a, int64_t order_id, unsigned slot,
                            struct refusal *refusal)
 {
-    struct settle s = { .order_id = order_id, .arena = a };
+    struct settle s = { .settings = &c->settings, .order_id = order_id, .arena = a };
     enum code code = centre_run(c, "order.settle", STORE_BACKGROUND, slot, settle_rule, &s,
                                 ORDER_SETTLE_IDS, refusal);
 

@@ -168,6 +168,7 @@ static enum err person_needed(struct tx *tx, struct call *k, enum call_kind kind
         .discriminator = str_of(call_kind_name(kind)),
         .caller = k->payment.caller,
         .policy = POLICY_HOLD,
+        .amount = k->payment.amount,
         .detail =
             str_printf(tx_arena(tx), "%s refused, a person has to look: " STR_FMT " " STR_FMT,
                        call_kind_name(kind), STR_ARG(k->answer.code), STR_ARG(k->answer.message)),
@@ -189,6 +190,7 @@ static enum err stuck(struct tx *tx, struct call *k, struct err_info *info)
         .subject = p->no,
         .caller = p->caller,
         .policy = POLICY_HOLD,
+        .amount = p->amount,
         .detail = str_printf(
             tx_arena(tx), "still %s long after it expired; the last query: %s " STR_FMT " " STR_FMT,
             payment_status_name(p->status), channel_outcome_name(k->answer.outcome),

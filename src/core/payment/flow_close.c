@@ -90,6 +90,10 @@ enum code payment_sync(struct centre *c, const struct act *act, struct number pa
 
     if (code)
         return code;
+    if (payment_is_adopted(&p)) { /* the channel may know it by another number */
+        *ret = p;
+        return CODE_OK;
+    }
     call_begin(&k, c, &p, act->arena, act->actor, act->trace_id, STORE_API);
     code = call_query(&k, refusal);
     call_end(&k);
@@ -265,14 +269,15 @@ static enum err take_open(struct tx *tx, struct due *d, struct payment *p, struc
 }
 
 /* A success keeps its row until its order has it. */
-static enum err take_success(struct tx *tx, struct payment *p, struct err_info *info)
+static enum err take_success(struct tx *tx, const struct centre_settings *settings,
+                             struct payment *p, struct err_info *info)
 {
     struct order o;
     enum err e;
 
     if (p->settled != SETTLED_NO)
         return ERR_OK;
-    if ((e = order_settle(tx, p->order_no.id, &o, info)) ||
+    if ((e = order_settle(tx, settings, p->order_no.id, &o, info)) ||
         (e = payment_load(tx, p->no.id, p, info)))
         return e;
     if (p->settled != SETTLED_NO)
@@ -299,7 +304,7 @@ static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
             e = take_open(tx, d, &p, info);
         break;
     case PAYMENT_SUCCESS:
-        e = take_success(tx, &p, info);
+        e = take_success(tx, &d->c->settings, &p, info);
         break;
     case PAYMENT_FAILED:
     case PAYMENT_CLOSED:

@@ -76,7 +76,8 @@ static enum err store_rule_attempt(struct tx *tx, void *arg, struct err_info *in
         r->p.call_owner = own.call_owner;
         return ERR_OK;
     }
-    if (e != ERR_NOT_FOUND || (e = order_settle(tx, r->s->order_no.id, &o, info)))
+    if (e != ERR_NOT_FOUND ||
+        (e = order_settle(tx, &r->s->c->settings, r->s->order_no.id, &o, info)))
         return e;
     if ((r->refused = order_takes_new(r->s->c, &o, tx_now_ms(tx))))
         return ERR_OK;

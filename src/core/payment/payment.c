@@ -238,12 +238,14 @@ static enum err open_incident(struct tx *tx, const struct payment *p, enum incid
                                  .discriminator = discriminator,
                                  .caller = p->caller,
                                  .policy = POLICY_HOLD,
+                                 .amount = p->paid_amount,
                                  .trace_id = x->trace_id };
     enum err e = ERR_OK;
 
-    if (x->evidence->fact && x->fact == FACT_PAID)
+    if (x->evidence->fact && x->fact == FACT_PAID) {
+        incident.amount = x->evidence->fact->amount;
         e = paid_text(tx, p, x, &incident.detail, info);
-    else
+    } else
         incident.detail =
             str_printf(tx_arena(tx), "%s stated by %s; the payment is %s", fact_kind_name(x->fact),
                        evidence_kind_name(x->evidence->kind), payment_status_name(p->status));
@@ -281,9 +283,16 @@ static enum err still_held(struct tx *tx, struct payment *p, struct apply *x, st
 /* A success is contradicted: nothing is taken back, a person looks. */
 static enum err conflict(struct tx *tx, struct payment *p, struct apply *x, struct err_info *info)
 {
+    const struct fact *f = x->evidence->fact;
+
     x->move = PAYMENT_CONFLICT;
+    if (x->fact == FACT_PAID && f->ours && money_eq(f->amount, p->paid_amount) &&
+        str_eq(f->transaction_id, p->transaction_id)) {
+        x->move = PAYMENT_ALREADY; /* what an operator has accepted */
+        return ERR_OK;
+    }
     if (x->fact == FACT_PAID)
-        return open_incident(tx, p, mismatch_kind(x), x->evidence->fact->transaction_id, x, info);
+        return open_incident(tx, p, mismatch_kind(x), f->transaction_id, x, info);
     return open_incident(tx, p, INCIDENT_STATUS_CONFLICT, str_of(fact_kind_name(x->fact)), x, info);
 }
 
@@ -324,6 +333,7 @@ static enum err move(struct tx *tx, struct payment *p, enum payment_status to, s
 {
     struct journal_row row;
     struct journal_head head;
+    bool held = p->quarantined;
     enum err e;
 
     if (is_terminal(to) && x->evidence->kind == EVIDENCE_NONE)
@@ -334,15 +344,16 @@ static enum err move(struct tx *tx, struct payment *p, enum payment_status to, s
                           x->trace_id, note, &row, &head, info)))
         return e;
     e = update(tx, p, to, &head, x, info);
-    if (e == ERR_EXISTS) /* the channel names a transaction that already settled another payment of
-                            ours */
+    if (e == ERR_EXISTS && !held) /* the channel names a transaction that already settled another
+                            payment of ours */
         return quarantine(tx, p, INCIDENT_TRANSACTION_CLASH, x, info);
     if (e)
         return e;
     if ((e = journal_insert(tx, &row, info)))
         return e;
-    /* A success keeps a due row until its order has it; one that had ended has none any more. */
-    if (to == PAYMENT_SUCCESS && p->late &&
+    /* A success keeps a due row until its order has it; one that had ended, or was held, has none
+     * any more. */
+    if (to == PAYMENT_SUCCESS && (p->late || held) &&
         (e = due_insert(tx, &payment_due, tx_now_ms(tx), p->no.id, info)))
         return e;
     if (event_of(to) && (e = emit(tx, p, x->trace_id, info)))
@@ -473,6 +484,89 @@ enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_sett
         return err_internal(info, "only a success is settled");
     return settled == SETTLED_ASIDE ? payment_sql_aside(tx, p, info)
                                     : payment_sql_settled(tx, p, settled, info);
+}
+
+enum err payment_find_transaction(struct tx *tx, struct str account, struct str transaction_id,
+                                  int64_t *ret_id, struct err_info *info)
+{
+    return payment_sql_by_transaction(tx, account, transaction_id, ret_id, info);
+}
+
+enum err payment_wake(struct tx *tx, struct payment *p, struct err_info *info)
+{
+    return due_insert(tx, &payment_due, tx_now_ms(tx), p->no.id, info);
+}
+
+/* ---- what an operator decides ---- */
+
+enum err payment_accept(struct tx *tx, struct payment *p, const struct evidence *evidence,
+                        struct str trace_id, struct err_info *info)
+{
+    struct fact fact = { .kind = FACT_PAID,
+                         .transaction_id = p->transaction_id,
+                         .ours = true,
+                         .amount = p->paid_amount,
+                         .payer_amount = p->payer_amount,
+                         .channel_discount = p->channel_discount,
+                         .time_ms = p->pay_ms };
+    struct evidence accepted = *evidence;
+    struct apply x = {
+        .evidence = &accepted, .cause = CAUSE_OPERATOR, .fact = FACT_PAID, .trace_id = trace_id
+    };
+
+    if (!p->quarantined)
+        return err_internal(info, "nothing of this payment is held");
+    accepted.fact = &fact;
+    return move(tx, p, PAYMENT_SUCCESS, &x, info);
+}
+
+bool payment_is_adopted(const struct payment *p)
+{
+    return p->method == 0;
+}
+
+enum err payment_adopt(struct tx *tx, struct payment *p, const struct fact *paid,
+                       const struct evidence *evidence, struct str trace_id, struct err_info *info)
+{
+    struct evidence adopted = *evidence;
+    struct apply x = {
+        .evidence = &adopted, .cause = CAUSE_OPERATOR, .fact = FACT_PAID, .trace_id = trace_id
+    };
+    struct journal_row row;
+    enum err e;
+
+    adopted.fact = paid;
+    p->status = PAYMENT_INIT;
+    p->request = (struct channel_request) { STR(""), STR("") };
+    p->request_id = number_str(tx_arena(tx), p->no);
+    p->trace_id = trace_id;
+    p->version = 1;
+    p->create_ms = p->update_ms = tx_now_ms(tx);
+    if ((e = journal_next(tx, p->no, &p->journal, -1, PAYMENT_INIT, CAUSE_OPERATOR, evidence,
+                          trace_id, p->route, &row, &p->journal, info)) ||
+        (e = payment_sql_insert(tx, p, info)) || (e = journal_insert(tx, &row, info)) ||
+        (e = move(tx, p, PAYMENT_SUCCESS, &x, info)))
+        return e;
+    return payment_set_settled(tx, p, SETTLED_ASIDE, info);
+}
+
+enum err payment_release(struct tx *tx, struct payment *p, struct err_info *info)
+{
+    enum err e = payment_sql_release(tx, p, info);
+
+    /* One that had ended is asked about by the close protocol. */
+    if (!e)
+        e = payment_request_close(tx, p, CLOSE_TERMINAL, info);
+    return e ? e : payment_wake(tx, p, info);
+}
+
+enum err payment_dismiss(struct tx *tx, struct payment *p, const struct evidence *evidence,
+                         struct str trace_id, struct err_info *info)
+{
+    struct apply x = { .evidence = evidence, .cause = CAUSE_OPERATOR, .trace_id = trace_id };
+    enum err e = payment_sql_release(tx, p, info);
+
+    return e || is_terminal(p->status) ? e : move(tx, p, PAYMENT_CLOSED, &x, info);
 }
 
 /* ---- names ---- */

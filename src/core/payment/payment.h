@@ -114,6 +114,32 @@ enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_cl
                                struct err_info *info);
 enum err payment_set_settled(struct tx *tx, struct payment *p, enum payment_settled settled,
                              struct err_info *info); /* order module only */
+/* It gets a turn of the query ladder now. */
+enum err payment_wake(struct tx *tx, struct payment *p, struct err_info *info);
+
+/* The payment of that account with that transaction of the channel's; *ret_id 0: none. */
+enum err payment_find_transaction(struct tx *tx, struct str account, struct str transaction_id,
+                                  int64_t *ret_id, struct err_info *info);
+
+/* ---- what an operator decides (evidence: OPERATOR) ----
+ *
+ * Money without a payment becomes one: SUCCESS, set aside. `p` brings number, order, caller,
+ * account, channel and amount; `paid` is what the channel says. It has no method and no request.
+ * Takes up to 3 ids. */
+enum err payment_adopt(struct tx *tx, struct payment *p, const struct fact *paid,
+                       const struct evidence *evidence, struct str trace_id, struct err_info *info);
+bool payment_is_adopted(const struct payment *p);
+
+/* And of a quarantined one: */
+
+/* SUCCESS with what was stated of its money. Takes up to 2 ids. */
+enum err payment_accept(struct tx *tx, struct payment *p, const struct evidence *evidence,
+                        struct str trace_id, struct err_info *info);
+/* Forgets what was stated and asks the channel again. */
+enum err payment_release(struct tx *tx, struct payment *p, struct err_info *info);
+/* None of our money came with it: CLOSED, if it was open. Takes up to 2 ids. */
+enum err payment_dismiss(struct tx *tx, struct payment *p, const struct evidence *evidence,
+                         struct str trace_id, struct err_info *info);
 
 /* A page of payment_due for the settle sweep, behind `after` (its due_ms and id; zero: from the
  * start): every row, and which of them belongs to a SUCCESS not applied for longer than that. */

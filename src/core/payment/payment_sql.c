@@ -65,14 +65,18 @@ SQL(payment_open_after,
     EVIDENCE_BINDS(next), JOURNAL_HEAD_BINDS(&(next)->journal), CHANGED_BINDS(next, p)
 
 SQL(payment_accepted, "UPDATE payment_order SET status = 1, " EDGE);
-SQL(payment_success, "UPDATE payment_order SET status = 2, late = ?, paid_amount = ?, payer_amount "
-                     "= ?, channel_discount = ?, transaction_id = ?,"
-                     " pay_time = ?, " EDGE);
+SQL(payment_success,
+    "UPDATE payment_order SET status = 2, quarantined = 0, late = ?, paid_amount = ?, "
+    "payer_amount = ?, channel_discount = ?, transaction_id = ?,"
+    " pay_time = ?, " EDGE);
 SQL(payment_ended, "UPDATE payment_order SET status = ?, live = ?, " EDGE);
 
 SQL(payment_quarantine,
     "UPDATE payment_order SET quarantined = 1, paid_amount = ?, payer_amount = ?, channel_discount "
-    "= ?, " EVIDENCE CHANGED GUARD " AND quarantined = 0");
+    "= ?, transaction_id = ?, pay_time = ?, " EVIDENCE CHANGED GUARD " AND quarantined = 0");
+SQL(payment_unhold,
+    "UPDATE payment_order SET quarantined = 0, paid_amount = 0, payer_amount = 0, channel_discount "
+    "= 0, transaction_id = NULL, pay_time = 0, " CHANGED GUARD " AND quarantined = 1");
 SQL(payment_close_requested,
     "UPDATE payment_order SET close_requested = ?, close_time = ?, " CHANGED GUARD);
 SQL(payment_settled, "UPDATE payment_order SET settled = ?, " CHANGED GUARD " AND settled = ?");
@@ -334,9 +338,12 @@ enum err payment_sql_accepted(struct tx *tx, struct payment *p, const struct jou
 }
 
 /* What the fact says of the money. Parts a channel does not state count as nothing. */
-static void take_amounts(struct payment *p, const struct fact *fact)
+static void take_paid(struct payment *p, const struct fact *fact)
 {
     struct money zero = money_zero(p->amount);
+
+    p->transaction_id = fact->transaction_id.n ? fact->transaction_id : STR_NONE;
+    p->pay_ms = fact->time_ms ? fact->time_ms : p->update_ms;
 
     p->paid_amount = money_same_currency(fact->amount, p->amount) ? fact->amount : zero;
     p->payer_amount =
@@ -349,12 +356,10 @@ enum err payment_sql_success(struct tx *tx, struct payment *p, const struct jour
                              const struct evidence *evidence, bool late, struct err_info *info)
 {
     struct payment next = moved(tx, p, head, evidence, PAYMENT_SUCCESS);
-    const struct fact *fact = evidence->fact;
 
-    take_amounts(&next, fact);
+    take_paid(&next, evidence->fact);
     next.late = late;
-    next.transaction_id = fact->transaction_id.n ? fact->transaction_id : STR_NONE;
-    next.pay_ms = fact->time_ms ? fact->time_ms : tx_now_ms(tx);
+    next.quarantined = false;
     return update(tx, p, &next, &payment_success,
                   BINDS(bind_int(next.late), AMOUNT_BINDS(&next), bind_text(next.transaction_id),
                         bind_int(next.pay_ms), EDGE_BINDS(&next, p)),
@@ -373,16 +378,39 @@ enum err payment_sql_ended(struct tx *tx, struct payment *p, const struct journa
 
 /* ---- no edge ---- */
 
+static enum err write_quarantine(struct tx *tx, struct payment *p, struct payment *next,
+                                 struct err_info *info)
+{
+    return update(tx, p, next, &payment_quarantine,
+                  BINDS(AMOUNT_BINDS(next), bind_text(next->transaction_id), bind_int(next->pay_ms),
+                        EVIDENCE_BINDS(next), CHANGED_BINDS(next, p)),
+                  info);
+}
+
 enum err payment_sql_quarantine(struct tx *tx, struct payment *p, const struct evidence *evidence,
                                 struct err_info *info)
 {
     struct payment next = changed(tx, p);
 
-    take_amounts(&next, evidence->fact);
+    take_paid(&next, evidence->fact);
     set_evidence(&next, evidence);
     next.quarantined = true;
-    return update(tx, p, &next, &payment_quarantine,
-                  BINDS(AMOUNT_BINDS(&next), EVIDENCE_BINDS(&next), CHANGED_BINDS(&next, p)), info);
+    enum err e = write_quarantine(tx, p, &next, info);
+    if (e != ERR_EXISTS)
+        return e;
+    next.transaction_id = STR_NONE; /* another payment has it */
+    return write_quarantine(tx, p, &next, info);
+}
+
+enum err payment_sql_release(struct tx *tx, struct payment *p, struct err_info *info)
+{
+    struct payment next = changed(tx, p);
+
+    next.quarantined = false;
+    next.paid_amount = next.payer_amount = next.channel_discount = money_zero(p->amount);
+    next.transaction_id = STR_NONE;
+    next.pay_ms = 0;
+    return update(tx, p, &next, &payment_unhold, BINDS(CHANGED_BINDS(&next, p)), info);
 }
 
 enum err payment_sql_close_requested(struct tx *tx, struct payment *p, enum payment_close why,

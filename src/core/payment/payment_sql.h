@@ -42,6 +42,8 @@ enum err payment_sql_ended(struct tx *tx, struct payment *p, const struct journa
 /* ---- no edge, but version + 1 ---- */
 enum err payment_sql_quarantine(struct tx *tx, struct payment *p, const struct evidence *evidence,
                                 struct err_info *info);
+/* What was stated of its money is forgotten. */
+enum err payment_sql_release(struct tx *tx, struct payment *p, struct err_info *info);
 enum err payment_sql_close_requested(struct tx *tx, struct payment *p, enum payment_close why,
                                      struct err_info *info);
 enum err payment_sql_settled(struct tx *tx, struct payment *p, enum payment_settled settled,

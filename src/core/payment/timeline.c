@@ -143,22 +143,42 @@ static void add_callback(struct timeline *t, struct number subject, const struct
     add(t, row->create_ms, TIMELINE_CALLBACK, subject, text, &d);
 }
 
+static void add_resolution(struct timeline *t, struct number subject,
+                           const struct incident_row *row)
+{
+    struct arena *a = t->act->arena;
+    struct detail d;
+    struct str text = str_printf(
+        a, "incident %s resolved: %s%s" STR_FMT "%s" STR_FMT, incident_kind_name(row->kind),
+        incident_action_name(row->resolution), row->who.n ? " by " : "", STR_ARG(row->who),
+        row->reason.n ? ": " : "", STR_ARG(row->reason));
+
+    detail_begin(&d, a);
+    json_kv_str(&d.json, "incident_no", number_str(a, row->no));
+    json_kv_str(&d.json, "resolution", str_of(incident_action_name(row->resolution)));
+    json_kv_str(&d.json, "who", row->who);
+    json_kv_str(&d.json, "reason", row->reason);
+    add(t, row->resolve_ms, TIMELINE_INCIDENT, subject, text, &d);
+}
+
 static void add_incident(struct timeline *t, struct number subject, const struct incident_row *row)
 {
     struct arena *a = t->act->arena;
     struct detail d;
     struct str text = str_printf(a, "incident %s, %s: " STR_FMT, incident_kind_name(row->kind),
-                                 row->state ? "resolved" : "open", STR_ARG(row->detail));
+                                 row->resolved ? "resolved" : "open", STR_ARG(row->detail));
 
     detail_begin(&d, a);
     json_kv_str(&d.json, "incident_no", number_str(a, row->no));
     json_kv_str(&d.json, "kind", str_of(incident_kind_name(row->kind)));
     json_kv_str(&d.json, "discriminator", row->discriminator);
-    json_kv_bool(&d.json, "open", row->state == 0);
+    json_kv_bool(&d.json, "open", !row->resolved);
     json_kv_int(&d.json, "count", row->count);
+    json_kv_str(&d.json, "policy", str_of(incident_policy_name(row->policy)));
     json_kv_str(&d.json, "last_seen", clock_rfc3339_ms(a, row->last_seen_ms));
-    json_kv_str(&d.json, "who", row->who);
     add(t, row->create_ms, TIMELINE_INCIDENT, subject, text, &d);
+    if (row->resolved)
+        add_resolution(t, subject, row);
 }
 
 static void add_delivery(struct timeline *t, struct number subject, const struct event *event,

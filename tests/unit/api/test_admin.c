@@ -219,6 +219,8 @@ static enum err incident_rule(struct tx *tx, void *arg, struct err_info *info)
         .caller = *(int64_t *)arg,
         .detail = STR("a second success"),
     };
+    if (money_of(8800, STR("CNY"), &incident.amount))
+        return ERR_INTERNAL;
     return incident_open(tx, &incident, NULL, info);
 }
 
@@ -242,6 +244,81 @@ static void incidents_are_bounded_by_the_caller(void **state)
     assert_str(api_member(t, "incidents"), "[]");
     assert_int_equal(get(t, "/v1/incidents?scope=all"), 200);
     assert_non_null(strstr(t->answer.body, "PAID_TWICE"));
+}
+
+/* A number in the answer's first incident. */
+static const char *first_number(struct api_world *t)
+{
+    const char *at = strstr(t->answer.body, "\"incident_no\":\"");
+    assert_non_null(at);
+    return str_dup(t->w.arena, (struct str) { at + strlen("\"incident_no\":\""), NUMBER_TEXT }).p;
+}
+
+static const char *incident_path(struct api_world *t, const char *number, const char *act)
+{
+    return str_printf(t->w.arena, "/v1/incidents/%s%s", number, act).p;
+}
+
+static void an_incident_is_resolved(void **state)
+{
+    struct api_world *t = *state;
+    const char *reader;
+    api_world_caller(t, "reader", PERMISSION_READ, &reader);
+    world_run(&t->w, incident_rule, &t->caller);
+    assert_int_equal(api_get(t, "/v1/incidents?state=open&kind=PAID_TWICE&limit=1"), 200);
+    const char *no = first_number(t), *resolve = incident_path(t, no, "/resolve");
+    assert_int_equal(api_get(t, "/v1/incidents?kind=KEY_EXPIRING"), 200);
+    assert_str(api_member(t, "incidents"), "[]");
+    assert_int_equal(api_get(t, "/v1/incidents?kind=keys"), 400);
+
+    assert_int_equal(api_get(t, incident_path(t, no, "")), 200);
+    assert_str(api_member(t, "state"), "open");
+    assert_non_null(strstr(api_member(t, "actions").p, "\"ignore\""));
+    assert_int_equal(api_ask(t, reader, "GET", incident_path(t, no, ""), "", NULL), 404);
+    assert_int_equal(api_get(t, "/v1/incidents/none"), 404);
+
+    const char *ignore = "{\"action\":\"ignore\",\"reason\":\"known\",\"operator\":\"amy\"}";
+    assert_int_equal(api_ask(t, reader, "POST", resolve, "", ignore), 403);
+    assert_int_equal(api_post(t, resolve, "{\"action\":\"ignore\"}"), 400);
+    assert_str(api_member(t, "field"), "reason");
+    assert_int_equal(api_post(t, resolve, "{\"action\":\"forget\",\"reason\":\"x\"}"), 400);
+    assert_str(api_member(t, "field"), "action");
+    assert_int_equal(api_post(t, resolve, "{\"action\":\"accept\",\"reason\":\"x\"}"), 409);
+    assert_str(api_member(t, "code"), "ACTION_UNFIT");
+    assert_int_equal(
+        api_post(t, resolve, "{\"action\":\"ignore\",\"reason\":\"x\",\"caller\":\"shop\"}"), 403);
+    assert_int_equal(api_post(t, incident_path(t, no, "/withdraw"), NULL), 409);
+
+    assert_int_equal(api_post(t, resolve, ignore), 200);
+    assert_str(api_member(t, "state"), "resolved");
+    assert_str(api_member(t, "resolution"), "ignore");
+    assert_str(api_member(t, "who"), "amy@shop");
+    assert_str(api_member(t, "reason"), "known");
+    assert_str(api_member(t, "actions"), "[]");
+    assert_int_equal(api_post(t, resolve, ignore), 200);
+    assert_int_equal(api_post(t, resolve, "{\"action\":\"ignore\",\"reason\":\"x\"}"), 409);
+    assert_str(api_member(t, "code"), "INCIDENT_STATE");
+}
+
+static void two_persons_resolve(void **state)
+{
+    struct api_world *t = *state;
+    int64_t most = t->centre.settings.second_person_fen;
+    world_run(&t->w, incident_rule, &t->caller);
+    assert_int_equal(api_get(t, "/v1/incidents?state=open&limit=1"), 200);
+    const char *no = first_number(t), *resolve = incident_path(t, no, "/resolve");
+    t->centre.settings.second_person_fen = 1;
+    assert_int_equal(
+        api_post(t, resolve, "{\"action\":\"ignore\",\"reason\":\"a\",\"operator\":\"amy\"}"), 202);
+    assert_non_null(strstr(api_member(t, "proposal").p, "\"who\":\"amy@shop\""));
+    assert_str(api_member(t, "state"), "open");
+    assert_int_equal(api_post(t, incident_path(t, no, "/withdraw"), "{\"operator\":\"amy\"}"), 200);
+    assert_null(api_member(t, "proposal").p);
+    assert_int_equal(api_post(t, resolve, "{\"action\":\"ignore\",\"reason\":\"c\"}"), 202);
+    assert_int_equal(
+        api_post(t, resolve, "{\"action\":\"ignore\",\"reason\":\"b\",\"operator\":\"bob\"}"), 200);
+    assert_str(api_member(t, "who"), "bob@shop");
+    t->centre.settings.second_person_fen = most;
 }
 
 /* ---- operations ---- */
@@ -277,6 +354,8 @@ int main(void)
         T(private_addresses_are_refused_unless_allowed),
         T(the_feed_is_the_callers_own),
         T(incidents_are_bounded_by_the_caller),
+        T(an_incident_is_resolved),
+        T(two_persons_resolve),
         T(operations_say_how_it_is),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -4,7 +4,7 @@ set -uo pipefail
 fenpay=$1 bad=0
 lines() {
   LC_ALL=zh_CN.UTF-8 "$fenpay" --help | grep -E '^  [a-z]'
-  for command in serve migrate sandbox demo doctor explain replay verify caller webhook config secret bench; do
+  for command in serve migrate sandbox demo doctor explain replay verify caller webhook incident config secret bench; do
     LC_ALL=zh_CN.UTF-8 "$fenpay" "$command" --help | tail -n +3 | grep -v '^$'
   done
 }

@@ -4,14 +4,16 @@
 
 #include "consumer/consumer.h"
 #include "core/incident/incident.h"
+#include "core/resolve/resolve.h"
 
 static struct bus *bus_over(struct flow_world *f)
 {
+    const struct consumer consumers[] = { order_consumer(&f->c) };
     struct bus_options o = {
         .env = f->w.env,
         .store = f->w.store,
         .mint = f->w.mint,
-        .consumers = &order_consumer,
+        .consumers = consumers,
         .consumer_count = 1,
         .source = STR("test"),
         .on_dead = consumer_on_dead,
@@ -99,12 +101,89 @@ static void the_dead_are_told_of(void **state)
     flow_world_close(&f);
 }
 
+/* A webhook that was gone for long, and the operator's word that it is back: more than one rule
+ * takes up. */
+#define BURIED 120
+
+static enum err bury_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    static const struct sql delivery = {
+        "delivery", "INSERT INTO event_delivery (event_id, target, state, tries, next_time, "
+                    "lease_until, last_error, version, create_time, update_time) VALUES (?, ?, 2, "
+                    "16, 9223372036854775807, 0, 'gone', 1, 0, 0)"
+    };
+    static const struct sql due = {
+        "due", "INSERT INTO delivery_due (target, due, event_id) VALUES (?, 9223372036854775807, ?)"
+    };
+    const struct dead *d = arg;
+    struct bind target = bind_text(d->target);
+    enum err e = ERR_OK;
+    for (int64_t i = 1; !e && i <= BURIED; i++) {
+        e = tx_exec(tx, &delivery, BINDS(bind_int(i), target), NULL, info);
+        if (!e)
+            e = tx_exec(tx, &due, BINDS(target, bind_int(i)), NULL, info);
+    }
+    return e;
+}
+
+static enum code retry(struct flow_world *f, const char *where)
+{
+    struct act act = { .actor = STR("operator:amy"), .arena = f->w.arena };
+    SQL(webhook, "SELECT id FROM incident WHERE discriminator = 'webhook:5'");
+    SQL(box, "SELECT id FROM incident WHERE discriminator = 'consumer:order'");
+    int64_t id = world_ask(&f->w, *where == 'w' ? &webhook : &box);
+    struct resolve r = { .incident_no = number_make(NUMBER_INCIDENT, *where == 'w' ? 0 : 1, id),
+                         .any_caller = true,
+                         .action = ACTION_RETRY,
+                         .who = act.actor,
+                         .reason = STR("it is back") };
+    struct resolved ret;
+    struct refusal refusal = { 0 };
+    return resolve_incident(&f->c, &act, &r, &ret, &refusal);
+}
+
+static void the_dead_are_tried_again(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct dead hook = {
+        .event = { .no = number_make(NUMBER_EVENT, 1, 3), .type = EVENT_ORDER_PAID, .caller = 1 },
+        .target = STR("webhook:5")
+    };
+    struct dead box = hook, other = hook;
+    box.target = STR("consumer:order");
+    other.target = STR("webhook:6");
+    world_run(&f.w, bury_rule, &hook);
+    world_run(&f.w, bury_rule, &box);
+    world_run(&f.w, bury_rule, &other);
+    world_run(&f.w, dead_rule, &hook);
+    world_run(&f.w, dead_rule, &box);
+
+    assert_int_equal(retry(&f, "webhook"), CODE_OK);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_delivery WHERE target = 'webhook:5' AND "
+                               "state = 0 AND tries = 0"),
+                     BURIED);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM delivery_due WHERE target = 'webhook:5' AND "
+                               "due <= 1780000000000"),
+                     BURIED);
+    assert_int_equal(retry(&f, "consumer"), CODE_OK);
+    assert_int_equal(ASK(&f.w, "SELECT event_id FROM event_delivery WHERE target = "
+                               "'consumer:order' AND state = 0"),
+                     3);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_delivery WHERE state = 2"),
+                     2 * BURIED - 1);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM incident WHERE state = 0"), 0);
+    flow_world_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(success_settles_the_order),
         cmocka_unit_test(the_last_attempt_ended),
         cmocka_unit_test(the_dead_are_told_of),
+        cmocka_unit_test(the_dead_are_tried_again),
     };
     return RUN_TESTS(tests);
 }

@@ -104,13 +104,13 @@ static void a_known_hash(void **state)
 
 struct opening {
     struct incident incident;
-    bool opened;
+    struct incident_opened ret;
 };
 
 static enum err opening_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct opening *o = arg;
-    return incident_open(tx, &o->incident, &o->opened, info);
+    return incident_open(tx, &o->incident, &o->ret, info);
 }
 
 static bool opens(struct core *w, enum incident_kind kind, int64_t subject,
@@ -122,7 +122,7 @@ static bool opens(struct core *w, enum incident_kind kind, int64_t subject,
                                        .caller = CALLER,
                                        .detail = STR("why") } };
     world_run(&w->world, opening_rule, &o);
-    return o.opened;
+    return o.ret.opened;
 }
 
 static void one_incident_and_its_count(void **state)
@@ -142,8 +142,7 @@ static void one_incident_and_its_count(void **state)
 }
 
 struct listing {
-    int64_t caller, before;
-    int state;
+    struct incident_filter filter;
     struct incident_row rows[10];
     size_t n;
 };
@@ -151,7 +150,8 @@ struct listing {
 static enum err listing_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct listing *l = arg;
-    return incident_list(tx, l->caller, l->state, l->before, 2, l->rows, &l->n, info);
+    l->filter.limit = 2;
+    return incident_list(tx, &l->filter, l->rows, &l->n, info);
 }
 
 static void listing_incidents(void **state)
@@ -159,18 +159,18 @@ static void listing_incidents(void **state)
     struct core *w = *state;
     for (int i = 0; i < 3; i++)
         opens(w, INCIDENT_PAID_TWICE, 5 + i, NULL);
-    struct listing l = { .caller = CALLER, .state = 0 };
+    struct listing l = { { .caller = CALLER } };
     world_read(&w->world, listing_rule, &l);
     assert_int_equal(l.n, 2);
     assert_int_equal(l.rows[0].subject.id, 7);
-    l.before = l.rows[1].no.id;
+    l.filter.before = l.rows[1].no.id;
     world_read(&w->world, listing_rule, &l);
     assert_int_equal(l.n, 1);
     assert_int_equal(l.rows[0].subject.id, 5);
-    l = (struct listing) { .caller = 8, .state = -1 };
+    l = (struct listing) { { .caller = 8, .state = -1 } };
     world_read(&w->world, listing_rule, &l);
     assert_int_equal(l.n, 0);
-    l = (struct listing) { .caller = 0, .state = 1 };
+    l = (struct listing) { { .state = 1 } };
     world_read(&w->world, listing_rule, &l);
     assert_int_equal(l.n, 0);
 }

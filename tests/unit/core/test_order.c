@@ -479,7 +479,10 @@ static enum err revive_rule(struct tx *tx, void *arg, struct err_info *info)
         return e;
     if ((e = order_load(tx, r->order_id, &o, info)) || (e = payment_load(tx, r->pay_id, &p, info)))
         return e;
-    r->result = order_revive(tx, &o, &p, &r->w->act, info);
+    struct evidence evidence = { .kind = EVIDENCE_OPERATOR,
+                                 .ref = 99,
+                                 .actor = STR("operator:amy") };
+    r->result = order_revive(tx, &o, &p, CAUSE_OPERATOR, &evidence, STR("trace"), info);
     return r->result == ERR_CONFLICT ? ERR_OK : r->result;
 }
 

@@ -184,7 +184,8 @@ static enum err detail_rule(struct tx *tx, void *arg, struct err_info *info)
     struct detail *d = arg;
     struct incident_row row;
     size_t n;
-    enum err e = incident_list(tx, 0, -1, 0, 1, &row, &n, info);
+    struct incident_filter newest = { .state = -1, .limit = 1 };
+    enum err e = incident_list(tx, &newest, &row, &n, info);
     if (!e && n)
         d->text = str_dup(d->arena, row.detail);
     return e;

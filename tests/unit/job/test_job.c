@@ -30,10 +30,11 @@ static void begin(struct fixture *x, bool threads)
     flow_world_open(&x->f, threads);
     x->metrics = metrics_new(metrics_table, metrics_table_count);
     x->f.w.test.env.metrics = x->metrics;
+    const struct consumer consumers[] = { order_consumer(&x->f.c) };
     struct bus_options o = { .env = x->f.w.env,
                              .store = x->f.w.store,
                              .mint = x->f.w.mint,
-                             .consumers = &order_consumer,
+                             .consumers = consumers,
                              .consumer_count = 1,
                              .source = STR("test") };
     x->bus = bus_new(&o);
