@@ -3,10 +3,13 @@
  *
  * The order of calls around each swapcontext is the sanitizers': "start" with where we go, switch,
  * "finish" on arrival. The stack is a root for LeakSanitizer, so that what only a sleeping fibre
- * points to is not called a leak. */
+ * points to is not called a leak. Without sanitizers a fibre is entered by setcontext once and then
+ * switched by _setjmp and _longjmp: swapcontext asks the kernel for the signal mask each time. */
+#undef _FORTIFY_SOURCE /* its longjmp takes a change of stacks for a mistake */
 #include "base/fibre.h"
 
 #include <assert.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -31,8 +34,13 @@ struct side {
     void *tsan_fiber;
 };
 
+#define SWAP      (SANITIZE_ADDRESS || SANITIZE_THREAD)
+#define SPARE_MAX 128
+
 struct fibre {
     ucontext_t self, resumer;
+    jmp_buf self_at, resumer_at;
+    bool entered;
     struct side self_side, resumer_side;
     fibre_fn *fn;
     void *arg;
@@ -42,6 +50,12 @@ struct fibre {
 };
 
 static _Thread_local struct fibre *current;
+
+/* Stacks of fibres that are gone: a simulation makes one for every call. */
+static _Thread_local struct {
+    char *map[SPARE_MAX];
+    size_t n, map_size; /* all of that size */
+} spare;
 
 static size_t page_size(void)
 {
@@ -110,6 +124,34 @@ static void announce_free(struct side *s)
 }
 #endif
 
+/* ---- switching ---- */
+
+static void switch_in(struct fibre *f)
+{
+    if (SWAP) {
+        if (swapcontext(&f->resumer, &f->self))
+            abort();
+        return;
+    }
+    if (_setjmp(f->resumer_at))
+        return;
+    if (f->entered)
+        _longjmp(f->self_at, 1);
+    f->entered = true;
+    setcontext(&f->self);
+    abort(); /* setcontext does not return */
+}
+
+static void switch_out(struct fibre *f)
+{
+    if (SWAP) {
+        if (swapcontext(&f->self, &f->resumer))
+            abort();
+    } else if (!_setjmp(f->self_at)) {
+        _longjmp(f->resumer_at, 1);
+    }
+}
+
 static void entry(void)
 {
     struct fibre *f = current;
@@ -117,9 +159,36 @@ static void entry(void)
     f->fn(f->arg);
     f->ended = true;
     announce_leave(&f->self_side, &f->resumer_side, true);
+    if (!SWAP)
+        _longjmp(f->resumer_at, 1);
     setcontext(&f->resumer);
-    abort(); /* setcontext does not return */
+    abort();
 }
+
+/* ---- stacks ---- */
+
+static char *map_stack(size_t map_size, size_t page)
+{
+    if (spare.n && spare.map_size == map_size)
+        return spare.map[--spare.n];
+    char *map = mmap(NULL, map_size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE))
+        abort();
+    return map;
+}
+
+static void let_stack_go(char *map, size_t map_size)
+{
+    if (!spare.n)
+        spare.map_size = map_size;
+    if (spare.map_size == map_size && spare.n < SPARE_MAX)
+        spare.map[spare.n++] = map;
+    else
+        munmap(map, map_size);
+}
+
+/* ---- a fibre ---- */
 
 struct fibre *fibre_new(fibre_fn *fn, void *arg, size_t stack_bytes)
 {
@@ -131,9 +200,8 @@ struct fibre *fibre_new(fibre_fn *fn, void *arg, size_t stack_bytes)
     f->arg = arg;
     size_t stack = (stack_bytes + page - 1) / page * page;
     f->map_size = stack + page;
-    f->map = mmap(NULL, f->map_size, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-    if (f->map == MAP_FAILED || mprotect(f->map, page, PROT_NONE) || getcontext(&f->self))
+    f->map = map_stack(f->map_size, page);
+    if (getcontext(&f->self))
         abort();
 
     f->self_side.stack_bottom = f->map + page;
@@ -153,8 +221,7 @@ bool fibre_resume(struct fibre *f)
         return false;
     current = f;
     announce_leave(&f->resumer_side, &f->self_side, false);
-    if (swapcontext(&f->resumer, &f->self))
-        abort();
+    switch_in(f);
     announce_arrival(&f->resumer_side, &f->self_side);
     current = NULL;
     return !f->ended;
@@ -165,8 +232,7 @@ void fibre_yield(void)
     struct fibre *f = current;
     assert(f);
     announce_leave(&f->self_side, &f->resumer_side, false);
-    if (swapcontext(&f->self, &f->resumer))
-        abort();
+    switch_out(f);
     announce_arrival(&f->self_side, &f->resumer_side);
 }
 
@@ -181,6 +247,6 @@ void fibre_free(struct fibre *f)
         return;
     assert(f != current);
     announce_free(&f->self_side);
-    munmap(f->map, f->map_size);
+    let_stack_go(f->map, f->map_size);
     free(f);
 }

@@ -185,6 +185,18 @@ static void tell_all(struct store *s, struct slot **set, size_t n, enum store_ou
     }
 }
 
+/* In a simulation its answer may get lost. */
+static enum err driver_commit(struct store *s, struct err_info *info)
+{
+    const struct store_staging *staging = s->o.staging;
+    enum commit_fate fate =
+        staging && staging->commit ? staging->commit(staging->ctx) : COMMIT_ANSWERED;
+    if (fate == COMMIT_LOST)
+        s->driver->rollback(s->writer);
+    enum err e = fate == COMMIT_LOST ? ERR_OK : s->driver->commit(s->writer, info);
+    return e || fate == COMMIT_ANSWERED ? e : err_set(info, ERR_IO, "the answer got lost");
+}
+
 static void commit(struct store *s, struct batch *b, struct slot **set, size_t n)
 {
     struct err_info info = { 0 };
@@ -194,7 +206,7 @@ static void commit(struct store *s, struct batch *b, struct slot **set, size_t n
         n = 0;
     }
     kill_point("store.commit");
-    enum err e = s->driver->commit(s->writer, &info);
+    enum err e = driver_commit(s, &info);
     if (!e) {
         kill_point("store.committed");
         metric_observe_us(s->metrics[M_COMMIT], env_mono_us(s->env) - start);
@@ -215,7 +227,7 @@ static void commit(struct store *s, struct batch *b, struct slot **set, size_t n
     }
     if (e == ERR_LIMIT)
         store_set_full(s, true);
-    else if (!s->driver->settles_unknown)
+    else if (!store_settles_unknown(s))
         store_fail(s, &info);
     info.err = ERR_UNKNOWN;
     tell_all(s, set, n, STORE_UNKNOWN, &info);

@@ -171,6 +171,10 @@ int64_t store_log_rest_us(int64_t frames, int64_t limit);
 void store_fail(struct store *s, const struct err_info *info); /* fail-stop (F2) */
 void store_set_full(struct store *s, bool full);
 bool store_refuses(struct store *s, struct err_info *info); /* failed or full: no writing now */
+static inline bool store_settles_unknown(const struct store *s)
+{
+    return s->driver->settles_unknown || (s->o.staging && s->o.staging->settles_unknown);
+}
 
 /* read.c */
 void readers_init(struct store *s);

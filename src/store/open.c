@@ -182,7 +182,7 @@ static enum err store_begin(struct store *s, bool owner, struct err_info *info)
     const struct store_driver *d = s->driver;
     struct str path = str_of(s->path);
     enum err e = ERR_OK;
-    if (owner && d->owner_lock)
+    if (owner && d->owner_lock && !s->o.staging)
         e = d->owner_lock(path, &s->owner_fd, info);
     if (!e)
         e = d->open(&s->o, path, s->o.second_writer ? CONN_SECOND_WRITER : CONN_WRITER, &s->writer,

@@ -346,7 +346,7 @@ enum store_outcome store_run(struct store *s, struct store_job *job, struct err_
 {
     env_effect(s->env, EFFECT_STORE);
     enum store_outcome outcome = run_once(s, job, info);
-    for (int i = 0; i < UNKNOWN_TRIES && outcome == STORE_UNKNOWN && s->driver->settles_unknown;
+    for (int i = 0; i < UNKNOWN_TRIES && outcome == STORE_UNKNOWN && store_settles_unknown(s);
          i++) {
         outcome = run_once(s, job, info);
         if (outcome == STORE_BUSY) /* the lost one may still have happened */

@@ -212,6 +212,7 @@ struct str col_blob(struct query *q, int column);
 
 /* ---- opening ---- */
 struct store_driver;
+struct store_disk;
 
 /* A step of the schema; in order, append-only. The text uses the type words explained in migrate.c.
  */
@@ -232,9 +233,31 @@ struct store_options {
     int64_t wal_bytes_max; /* the log's limit; 0: 64 MB. From a quarter of it on it is copied into
                               the database */
     bool savepoints;       /* test variant: one savepoint a rule */
-    const struct migration *migrations; /* for tests; NULL: the embedded ones */
-    const struct store_driver *driver;  /* for tests; NULL: by the URL's scheme */
+    const struct migration *migrations;  /* for tests; NULL: the embedded ones */
+    const struct store_driver *driver;   /* for tests; NULL: by the URL's scheme */
+    const struct store_staging *staging; /* the simulator's; inline mode only; outlives the store */
 };
+
+/* What a simulated database is like. */
+enum commit_fate {
+    COMMIT_ANSWERED,
+    COMMIT_UNHEARD, /* it happens, and the answer gets lost */
+    COMMIT_LOST     /* it does not happen, and nobody says so */
+};
+struct store_staging {
+    void *ctx;
+    struct store_disk *disk;               /* where the URL's file lies */
+    enum commit_fate (*commit)(void *ctx); /* of the next one; NULL: all are answered */
+    bool settles_unknown; /* after a commit without an answer a rule is run again, as on a server */
+    /* Every row that a rule has written, in tables with integer keys. NULL: nobody looks. */
+    void (*on_row)(void *ctx, const char *table, int64_t id);
+};
+
+/* A disk that is memory; one thread. What was written to it and not synced is gone when the power
+ * is cut: then, and when it is freed, no store may be open on it. */
+struct store_disk *store_disk_new(const struct store_disk *like); /* NULL: an empty one */
+void store_disk_free(struct store_disk *disk);
+void store_disk_cut_power(struct store_disk *disk);
 /* Takes the owner lock (unless second_writer or inline): ERR_CONFLICT when another process holds
  * it, with its pid in the text. Does not migrate; ERR_CONFLICT with "run fenpay migrate" when the
  * schema is older than this program, "newer program needed" when it is newer. */

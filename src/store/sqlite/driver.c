@@ -102,6 +102,14 @@ static int on_wal(void *arg, sqlite3 *db, const char *schema, int frames)
     return SQLITE_OK;
 }
 
+static void on_row(void *arg, int what, const char *schema, const char *table, sqlite3_int64 id)
+{
+    const struct store_staging *staging = arg;
+    (void)what;
+    (void)schema;
+    staging->on_row(staging->ctx, table, id);
+}
+
 static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
@@ -156,6 +164,8 @@ static enum err set_up(struct conn *c, const struct store_options *o, struct err
     enum err e = script(c, str_of(text), info);
     /* After the pragmas: setting wal_autocheckpoint replaces the hook. */
     sqlite3_wal_hook(c->db, on_wal, c);
+    if (o->staging && o->staging->on_row && c->use == CONN_WRITER)
+        sqlite3_update_hook(c->db, on_row, (void *)(uintptr_t)o->staging);
     return e;
 }
 
@@ -183,13 +193,14 @@ static enum err conn_open(const struct store_options *o, struct str path, enum c
     pthread_once(&once, configure_library);
 
     ARENA_AUTO a = arena_new(512);
-    const char *name = str_cstr(a, path);
-    enum err e = sqlite_check_file_system(name, info);
+    const struct store_disk *disk = o->staging ? o->staging->disk : NULL;
+    const char *name = disk ? sqlite_memory_path(disk, path, a) : str_cstr(a, path);
+    enum err e = disk ? ERR_OK : sqlite_check_file_system(name, info);
     if (e)
         return e;
-    if (use == CONN_WRITER)
+    if (!disk && use == CONN_WRITER)
         make_private(name);
-    const char *vfs = sqlite_vfs(o->vfs);
+    const char *vfs = sqlite_vfs(disk ? sqlite_memory_vfs() : o->vfs);
     if (!vfs)
         return err_internal(info, "sqlite: no VFS named %s", o->vfs ? o->vfs : "(default)");
 

@@ -19,6 +19,9 @@ const char *sqlite_vfs(const char *base);
 
 /* Puts the page cache of cache.c in place; before the library starts, later it does nothing. */
 void sqlite_cache_configure(void);
+/* The VFS of disks that are memory (memory.c), and the path of a file of such a disk there. */
+const char *sqlite_memory_vfs(void);
+const char *sqlite_memory_path(const struct store_disk *disk, struct str name, struct arena *a);
 
 /* ERR_DENIED when `path` lies on a network file system, where neither locks nor shared memory can
  * be trusted. */
