@@ -20,5 +20,6 @@ COMMAND(incident);
 COMMAND(config);
 COMMAND(secret);
 COMMAND(bench);
+COMMAND(sim);
 
 #endif

@@ -55,6 +55,10 @@ static const struct command commands[] = {
       "configuration instead of it\n"
       "  decrypt   the way back\n"
       "The master key is taken from the environment: FENPAY_MASTER_KEY, 64 hex digits." },
+    { "sim", command_sim, "",
+      "Plays seeded lives of the whole centre with everything going wrong, and checks them",
+      "The same seed is the same run. The last line is JSON; a violation prints its story and the "
+      "command that plays it again." },
     { "bench", command_bench, "[NAME …]",
       "Measures this machine: callbacks, payments, reads, delivery" },
 };

@@ -45,6 +45,7 @@ void sandbox_faults_init(struct faults *f, uint64_t seed)
     f->arena = arena_new(1024);
     f->first = NULL;
     f->last = &f->first;
+    f->happened = 0;
     rand_seed(&f->rand, seed);
 }
 
@@ -96,6 +97,7 @@ bool sandbox_faults_hit(struct faults *f, enum sandbox_fault fault, struct str c
             continue;
         if (r->times > 0)
             r->times--;
+        f->happened++;
         if (ret)
             *ret = *r;
         return true;

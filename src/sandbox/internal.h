@@ -155,6 +155,7 @@ struct faults {
     struct arena *arena;
     struct fault_entry *first, **last;
     struct rand rand;
+    int64_t happened;
 };
 
 void sandbox_faults_init(struct faults *f, uint64_t seed);

@@ -230,6 +230,14 @@ void sandbox_clear_faults(struct sandbox *s)
     sandbox_unlock(s);
 }
 
+int64_t sandbox_faults_happened(struct sandbox *s)
+{
+    sandbox_lock(s);
+    int64_t n = s->faults.happened;
+    sandbox_unlock(s);
+    return n;
+}
+
 /* The old certificate stays valid: who names it in Wechatpay-Serial gets it; everybody else the new
  * one. */
 enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct arena *a,

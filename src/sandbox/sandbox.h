@@ -110,6 +110,7 @@ struct sandbox_fault_rule {
 };
 void sandbox_fault(struct sandbox *s, const struct sandbox_fault_rule *rule);
 void sandbox_clear_faults(struct sandbox *s);
+int64_t sandbox_faults_happened(struct sandbox *s); /* since it was made */
 /* Makes a new key and certificate; GET /v3/certificates lists both from now on. Who names the old
  * serial in Wechatpay-Serial still gets it; callbacks and everybody else get the new one. */
 enum err sandbox_rotate_certificate(struct sandbox *s, struct str mchid, struct arena *a,

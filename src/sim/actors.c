@@ -1,20 +1,22 @@
 /* actors.c -- who does what: merchants that make orders, cancel, complete and ask; shoppers that
- * start to pay, several at once and again, and pay what they were shown, also long after.
+ * start to pay, several at once and again, and pay what they were shown, also long after. A door
+ * lets orders in, with all who care for them, until there are as many payments as wanted.
  *
  * An actor has little patience: a call without an answer is made again, as a merchant's system
  * would, with the same request id if it has one. What actors were told is held against the centre:
  * after "cancelled" or "completed" nobody may be given anything to pay. */
-#include "sim.h"
+#include "sim/inner.h"
 
 #include "base/json.h"
 #include "core/order/order.h"
 #include "core/payment/flow.h"
 
-#define ORDERS_MAX  6
-#define SHOWN_MAX   24
-#define TRIES       5
-#define PATIENCE_MS 12000
-#define MINUTE_MS   60000LL
+#define ORDERS_PER_PAYMENT 3 /* at most: somewhere nobody may be able to pay */
+#define CROWD_ACTORS       4 /* of an order, about */
+#define SHOWN_MAX          24
+#define TRIES              5
+#define PATIENCE_MS        12000
+#define MINUTE_MS          60000LL
 
 struct shop_order {
     struct sim *s;
@@ -324,25 +326,41 @@ static void enter(struct sim *s, int percent, const char *name, sim_fn *fn, stru
     if (!sim_chance(s, percent))
         return;
     s->actors++;
-    sim_spawn(s, name, SIM_OUTSIDE, fn, o);
+    sim_spawn(s, name, NULL, fn, o);
+}
+
+static void let_in(struct sim *s, int64_t i)
+{
+    struct shop_order *o = arena_one(s->arena, struct shop_order);
+    o->s = s;
+    o->fen = 1 + sim_below(s, 100000);
+    o->expire_in_ms = sim_chance(s, 60) ? 2 * MINUTE_MS + sim_below(s, 4 * MINUTE_MS) : 0;
+    o->merchant_no = str_printf(s->arena, "M-%lld", (long long)i);
+    o->inline_new = sim_chance(s, 30);
+    enter(s, o->inline_new ? 0 : 100, "merchant", merchant, o);
+    enter(s, 100, "shopper", shopper, o);
+    enter(s, 45, "shopper", shopper, o);
+    enter(s, 35, "latecomer", latecomer, o);
+    enter(s, 35, "canceller", canceller, o);
+    enter(s, 35, "closer", closer, o);
+    enter(s, 25, "completer", completer, o);
+}
+
+static void door(struct sim *s, void *arg)
+{
+    int64_t most = ORDERS_PER_PAYMENT * s->payments_wanted;
+    (void)arg;
+    for (int64_t i = 0; i < most && sim_payments_seen(s) < s->payments_wanted && !s->healed;) {
+        if (s->actors < (size_t)s->temper.crowd * CROWD_ACTORS)
+            let_in(s, i++);
+        think(s, 3000);
+        sim_sleep(s, 100);
+    }
+    leave(s);
 }
 
 void sim_actors_start(struct sim *s)
 {
-    int64_t orders = 1 + sim_below(s, ORDERS_MAX);
-    for (int64_t i = 0; i < orders; i++) {
-        struct shop_order *o = arena_one(s->arena, struct shop_order);
-        o->s = s;
-        o->fen = 1 + sim_below(s, 100000);
-        o->expire_in_ms = sim_chance(s, 60) ? 2 * MINUTE_MS + sim_below(s, 4 * MINUTE_MS) : 0;
-        o->merchant_no = str_printf(s->arena, "M-%lld", (long long)i);
-        o->inline_new = sim_chance(s, 30);
-        enter(s, o->inline_new ? 0 : 100, "merchant", merchant, o);
-        enter(s, 100, "shopper", shopper, o);
-        enter(s, 45, "shopper", shopper, o);
-        enter(s, 35, "latecomer", latecomer, o);
-        enter(s, 35, "canceller", canceller, o);
-        enter(s, 35, "closer", closer, o);
-        enter(s, 25, "completer", completer, o);
-    }
+    s->actors++;
+    sim_spawn(s, "door", NULL, door, NULL);
 }

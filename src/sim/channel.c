@@ -1,11 +1,22 @@
 /* channel.c -- everything between the centre and the world: the wire to the channel, the channel's
- * callbacks, the merchant's webhook, and what goes wrong with each of them. */
-#include "sim.h"
+ * callbacks and those of an attacker, the merchant's webhooks, and what goes wrong with each. */
+#include "sim/inner.h"
 
-#include "base/buf.h"
 #include "core/callback/callback.h"
+#include "notify/intake.h"
 
-#define PATIENCE_MS 5000 /* the channel's, with our answer to a callback */
+#define PATIENCE_MS  5000 /* the channel's, with our answer to a callback */
+#define HEARD_MAX    64   /* callbacks that an attacker has listened to */
+#define OUTAGE_MS    90000
+#define GOOD_TIME_MS 180000
+#define HOOK_MS      15000
+
+struct sim_channel {
+    int64_t away_until_ms[SIM_ACCOUNTS];
+    bool away_unheard[SIM_ACCOUNTS]; /* what was sent may have arrived */
+    struct http_call heard[HEARD_MAX];
+    size_t heard_n;
+};
 
 /* ---- the wire to the channel ---- */
 
@@ -44,112 +55,166 @@ static void carry(struct sim *s, void *arg)
         sim_wake(k->waiter);
 }
 
+static void take_time(struct sim *s, const struct http_call *call, struct http_reply *ret)
+{
+    int64_t until = s->now_ms + call->total_ms;
+    struct carried *k = arena_one(s->arena, struct carried);
+    *k = (struct carried) { .call = copy_call(s->arena, call), .waiter = s->running };
+    sim_spawn(s, "wire", NULL, carry, k);
+    while (!k->over && s->now_ms < until)
+        sim_wait(s, until);
+    k->waiter = NULL;
+    s->faults += !k->over;
+    *ret = k->over ? k->reply
+                   : (struct http_reply) { .outcome = HTTP_UNKNOWN, .trouble = STR("timed out") };
+}
+
+/* An account that is away takes nothing in; or it does, and only the way back is closed. */
+static bool is_away(struct sim *s, const struct http_call *call, struct arena *a,
+                    struct http_reply *ret)
+{
+    struct str who = http_header_get(&call->headers, "Authorization", NULL);
+    struct transport *channel = sandbox_transport(s->sandbox);
+    for (int i = 0; i < SIM_ACCOUNTS; i++) {
+        struct str mchid = s->cast->wechat[i].mchid;
+        if (s->channel->away_until_ms[i] <= s->now_ms || !memmem(who.p, who.n, mchid.p, mchid.n))
+            continue;
+        if (s->channel->away_unheard[i])
+            channel->exchange(channel, &s->outside.env, call, a, ret);
+        *ret = (struct http_reply) { .outcome =
+                                         s->channel->away_unheard[i] ? HTTP_UNKNOWN : HTTP_NOT_SENT,
+                                     .trouble = STR("away") };
+        s->faults++;
+        return true;
+    }
+    return false;
+}
+
 static void wire_exchange(struct transport *t, struct env *env, const struct http_call *call,
                           struct arena *a, struct http_reply *ret)
 {
     struct sim *s = container_of(t, struct sim, wire);
     struct transport *channel = sandbox_transport(s->sandbox);
-    int64_t until = s->now_ms + call->total_ms;
 
-    if (s->healed || !sim_chance(s, s->temper.wire_percent)) {
+    sim_note_text(s, call->method, call->url);
+    sim_note_text(s, "body", call->body);
+    if (s->healed)
         channel->exchange(channel, env, call, a, ret);
-        sim_note(s, "channel", ret->outcome == HTTP_ANSWERED ? ret->status : -(int)ret->outcome);
-        return;
+    else if (!is_away(s, call, a, ret)) {
+        if (sim_chance(s, s->temper.wire_percent))
+            take_time(s, call, ret);
+        else
+            channel->exchange(channel, env, call, a, ret);
     }
-    struct carried *k = arena_one(s->arena, struct carried);
-    *k = (struct carried) { .call = copy_call(s->arena, call), .waiter = s->running };
-    sim_spawn(s, "wire", SIM_OUTSIDE, carry, k);
-    while (!k->over && s->now_ms < until)
-        sim_wait(s, until);
-    k->waiter = NULL;
-    *ret = k->over ? k->reply
-                   : (struct http_reply) { .outcome = HTTP_UNKNOWN, .trouble = STR("timed out") };
     sim_note(s, "channel", ret->outcome == HTTP_ANSWERED ? ret->status : -(int)ret->outcome);
+    sim_note_text(s, "answer", ret->body);
+}
+
+/* Goes and comes. */
+static void weather(struct sim *s, void *arg)
+{
+    (void)arg;
+    while (!s->healed) {
+        sim_sleep(s, sim_below(s, GOOD_TIME_MS));
+        int64_t until = s->now_ms + sim_below(s, OUTAGE_MS);
+        int which = (int)sim_below(s, SIM_ACCOUNTS + 1); /* the last: all of them */
+        for (int i = 0; i < SIM_ACCOUNTS; i++)
+            if (which == i || which == SIM_ACCOUNTS) {
+                s->channel->away_until_ms[i] = until;
+                s->channel->away_unheard[i] = sim_chance(s, 30);
+            }
+        sim_note(s, "outage", until - s->now_ms);
+    }
 }
 
 /* ---- callbacks ---- */
 
 struct arrival {
     struct http_call call;
+    struct intake intake;
     int status;
-    struct callback_input in;
 };
 
-static enum store_outcome take(struct sim_process *p, struct arrival *x, const char *name,
-                               store_rule *rule, struct err_info *info)
+/* A rule of ours that fails after it has written. */
+static enum err failing_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct store_job job;
-    store_job_init(&job, p->centre.env, p->centre.mint, CALLBACK_IDS);
-    job.name = name;
-    job.class = STORE_CALLBACK;
-    job.slot = x->in.subject.slot;
-    job.rule = rule;
-    job.arg = &x->in;
-    return store_run(p->centre.store, &job, info);
+    enum err e = callback_rule(tx, arg, info);
+    return e ? e : err_set(info, ERR_INTERNAL, "planted");
 }
 
-/* As the callback service does, without its HTTP: verify, store, answer. */
+static enum store_outcome store(struct sim_process *p, struct arrival *x, struct err_info *info)
+{
+    struct sim *s = p->sim;
+    struct intake *k = &x->intake;
+    if (!k->keep_only && sim_mishap(s, s->temper.rule_permille))
+        k->store.rule = failing_rule;
+    enum store_outcome outcome = store_run(p->centre.store, &k->store, info);
+    sim_note(s, "stored", (int64_t)outcome);
+    if (outcome == STORE_REFUSED && k->store.rule != failing_rule)
+        sim_fail(s, k->in.subject, "the rule of callbacks failed: %s", info->text);
+    return outcome;
+}
+
+/* As the listener does. */
 static void serve_callback(struct sim_process *p, void *arg)
 {
     struct arrival *x = arg;
     struct sim *s = p->sim;
+    struct intake *k = &x->intake;
     struct str name = str_sub(x->call.url, sizeof SIM_NOTIFY, x->call.url.n);
     struct account *account = registry_ref(p->centre.registry, name);
-    const struct channel_driver *driver = account->info->driver;
-    struct notice_input input = { .body = x->call.body, .headers = &x->call.headers };
     struct err_info info = { 0 };
-    enum notice_answer answer = ANSWER_LATER;
+    enum notice_result result;
     struct notice_reply reply;
 
-    x->in = (struct callback_input) { .account = account,
-                                      .body = x->call.body,
-                                      .trace_id = STR("callback") };
-    enum notice_result result =
-        driver->read_notice(account, p->centre.env, &input, s->arena, &x->in.notice, &info);
-    sim_note(s, "notice", (int64_t)result);
-    if (result == NOTICE_BAD)
-        answer = ANSWER_BAD;
-    if (result == NOTICE_OK || result == NOTICE_RAW_ONLY) {
-        struct buf headers;
-        buf_init_arena(&headers, s->arena, 8192);
-        for (size_t i = 0; i < x->call.headers.count; i++)
-            buf_printf(&headers, STR_FMT ": " STR_FMT "\n", STR_ARG(x->call.headers.items[i].name),
-                       STR_ARG(x->call.headers.items[i].value));
-        x->in.headers_text = buf_str(&headers);
-        x->in.raw_only = result == NOTICE_RAW_ONLY;
-        callback_prepare(&x->in, s->arena);
-        enum store_outcome outcome = take(p, x, "callback", callback_rule, &info);
-        if (outcome == STORE_REFUSED) {
-            sim_fail(s, x->in.subject, "the rule of callbacks failed: %s", info.text);
-            outcome = take(p, x, "callback.keep_failed", callback_rule_keep_failed, &info);
-        }
-        sim_note(s, "stored", (int64_t)outcome);
-        if (outcome == STORE_COMMITTED && result == NOTICE_OK)
-            answer = ANSWER_OK;
+    if (!account) {
+        x->status = 404;
+        return;
     }
-    driver->answer_notice(account, answer, &reply);
+    *k = (struct intake) {
+        .centre = &p->centre,
+        .in = { .account = account, .body = x->call.body, .trace_id = STR("callback") }
+    };
+    bool to_store = intake_read(k, &x->call.headers, s->arena, &result);
+    sim_note(s, "notice", (int64_t)result);
+    while (to_store)
+        to_store = intake_stored(k, store(p, x, &info), &info);
+    account->info->driver->answer_notice(account, k->answer, &reply);
     x->status = reply.status;
     account_unref(account);
+}
+
+static int deliver(struct sim *s, const struct http_call *call, struct number *ret_subject)
+{
+    struct arrival *x = arena_one(s->arena, struct arrival);
+    x->call = copy_call(s->arena, call);
+    sim_note_text(s, "callback", call->body);
+    if (!sim_call(s, "callback", serve_callback, x, PATIENCE_MS))
+        return 0;
+    *ret_subject = x->intake.in.subject;
+    return x->status;
 }
 
 static void callback_exchange(struct transport *t, struct env *env, const struct http_call *call,
                               struct arena *a, struct http_reply *ret)
 {
     struct sim *s = container_of(t, struct sim, callbacks);
-    struct arrival *x = arena_one(s->arena, struct arrival);
+    struct number subject;
     (void)env;
     (void)a;
 
-    x->call = copy_call(s->arena, call);
+    if (s->temper.attacker && s->channel->heard_n < HEARD_MAX)
+        s->channel->heard[s->channel->heard_n++] = copy_call(s->arena, call);
     *ret = (struct http_reply) { .outcome = HTTP_UNKNOWN };
-    if (!sim_call(s, "callback", serve_callback, x, PATIENCE_MS))
+    int status = deliver(s, call, &subject);
+    if (!status)
         return;
     ret->outcome = HTTP_ANSWERED;
-    ret->status = x->status;
-    if (x->status / 100 != 2)
+    ret->status = status;
+    if (status / 100 != 2)
         return;
     struct sim_ack *ack = arena_one(s->arena, struct sim_ack);
-    ack->subject = x->in.subject;
+    ack->subject = subject;
     list_append(&s->acknowledged, &ack->link);
 }
 
@@ -164,26 +229,64 @@ static void sender(struct sim *s, void *arg)
     }
 }
 
-/* ---- the merchant's webhook ---- */
+/* ---- an attacker ---- */
+
+/* The same bytes to somebody else's address, other bytes under the same signature, the same once
+ * more: nothing of it may move money, and only what is unchanged may be taken at all. */
+static void forge(struct sim *s, struct http_call call)
+{
+    struct number subject;
+    bool changed = sim_chance(s, 60);
+    if (changed && call.body.n) {
+        char *bytes = (char *)(uintptr_t)(call.body = str_dup(s->arena, call.body)).p;
+        bytes[sim_below(s, (int64_t)call.body.n)] ^= (char)(1 << sim_below(s, 7));
+    } else if (sim_chance(s, 50)) {
+        call.url = str_printf(s->arena, SIM_NOTIFY "/" STR_FMT,
+                              STR_ARG(s->cast->account[sim_below(s, SIM_ACCOUNTS)]->config.name));
+    }
+    s->faults++;
+    int status = deliver(s, &call, &subject);
+    if (changed && status / 100 == 2)
+        sim_fail(s, subject, "a forged callback was taken");
+}
+
+static void attacker(struct sim *s, void *arg)
+{
+    (void)arg;
+    while (!s->healed) {
+        sim_sleep(s, sim_below(s, 20000));
+        if (s->channel->heard_n && !s->healed)
+            forge(s, copy_call(s->arena,
+                               &s->channel->heard[sim_below(s, (int64_t)s->channel->heard_n)]));
+    }
+}
+
+/* ---- the merchant's webhooks ---- */
 
 /* May fail before it has taken the event in, or after. */
 static void hook_exchange(struct transport *t, struct env *env, const struct http_call *call,
                           struct arena *a, struct http_reply *ret)
 {
     struct sim *s = container_of(t, struct sim, hooks);
-    int percent = s->healed ? 0 : s->temper.hook_percent;
+    int permille = s->temper.hook_percent * 10;
     (void)env;
     (void)a;
 
     *ret = (struct http_reply) { .outcome = HTTP_NOT_SENT, .trouble = STR("hook") };
-    if (sim_chance(s, percent / 2))
+    if (str_ends(call->url, STR("/dead"))) {
+        s->faults++;
+        return;
+    }
+    if (sim_mishap(s, permille / 2))
         return;
     struct sim_ack *got = arena_one(s->arena, struct sim_ack);
     struct str id = http_header_get(&call->headers, "webhook-id", NULL);
     if (number_parse(id, NUMBER_EVENT, &got->subject))
         sim_fail(s, got->subject, "a webhook without an event's number");
     list_append(&s->received, &got->link);
-    bool fine = !sim_chance(s, percent);
+    bool fine = !sim_mishap(s, permille);
+    if (!fine && sim_chance(s, 20))
+        sim_sleep(s, HOOK_MS);
     ret->outcome = fine || sim_chance(s, 50) ? HTTP_ANSWERED : HTTP_UNKNOWN;
     ret->status = fine ? 204 : 500;
     sim_note(s, "hook", fine);
@@ -246,20 +349,26 @@ static void add_faults(struct sim *s)
                       &(struct sandbox_fault_rule) { .fault = FAULT_PAY_CLOSED, .percent = 60 });
 }
 
-void sim_wire_open(struct sim *s)
+void sim_channel_open(struct sim *s)
 {
     struct err_info info = { 0 };
+    s->channel = arena_one(s->arena, struct sim_channel);
     s->wire.exchange = wire_exchange;
     s->callbacks.exchange = callback_exchange;
     s->hooks.exchange = hook_exchange;
     struct sandbox_options o = { .env = &s->outside.env,
-                                 .wechat = { s->base->wechat[0], s->base->wechat[1] },
                                  .wechat_count = SIM_ACCOUNTS,
                                  .callbacks = &s->callbacks,
                                  .manual = true,
                                  .seed = s->seed };
+    for (int i = 0; i < SIM_ACCOUNTS; i++)
+        o.wechat[i] = s->cast->wechat[i];
     sim_must(sandbox_new(&o, &s->sandbox, &info), "sandbox", &info);
     add_faults(s);
-    sim_spawn(s, "sender", SIM_OUTSIDE, sender, NULL);
-    sim_spawn(s, "sender", SIM_OUTSIDE, sender, NULL);
+    for (int i = 0; i < 3; i++)
+        sim_spawn(s, "sender", NULL, sender, NULL);
+    if (s->temper.outages)
+        sim_spawn(s, "weather", NULL, weather, NULL);
+    if (s->temper.attacker)
+        sim_spawn(s, "attacker", NULL, attacker, NULL);
 }
