@@ -330,7 +330,8 @@ static bool has(struct str line, const char *what)
     return memmem(line.p, line.n, what, strlen(what)) != NULL;
 }
 
-/* Rules that failed, jobs' too, stand in the log only. */
+/* Rules that failed, jobs' too, stand in the log only. A success that its order has not heard of
+ * for a minute is no failure while the bus is slow on purpose. */
 static void check_log(struct sim *s)
 {
     static const char *const bad[] = { "rule.failed", "answer_impossible", "consumer_failed",
@@ -345,7 +346,8 @@ static void check_log(struct sim *s)
     while (lines.n) {
         struct str line = str_cut(&lines, '\n');
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-            if (has(line, bad[i]) && !has(line, "got lost") && !has(line, "planted"))
+            if (has(line, bad[i]) && !has(line, "got lost") && !has(line, "planted") &&
+                !has(line, "fenpay_paid_unsettled"))
                 sim_fail(s, (struct number) { 0 }, "logged: " STR_FMT, STR_ARG(line));
     }
 }

@@ -8,6 +8,7 @@
 
 #define ACTORS_MS         (20 * 60000LL) /* then nothing goes wrong any more */
 #define REST_MS           (30 * 3600000LL)
+#define REST_DEAD_MS      (150 * 3600000LL) /* each event is tried for a day, one after the other */
 #define STEPS_MAX         200000
 #define STEPS_PAYMENT_MAX 10000
 #define LOOK_EVERY        64
@@ -121,6 +122,7 @@ static void play(struct sim *s)
         sim_step(s);
     }
     heal(s);
+    int64_t until_ms = SIM_START_MS + (s->temper.dead_hook ? REST_DEAD_MS : REST_MS);
     while (!s->failed) {
         sim_nodes_step(s);
         sim_step(s);
@@ -129,7 +131,7 @@ static void play(struct sim *s)
         const char *unrest = sim_unrest(s);
         if (!unrest)
             return;
-        if (s->now_ms > SIM_START_MS + REST_MS || s->steps > 2 * s->steps_max)
+        if (s->now_ms > until_ms || s->steps > 2 * s->steps_max)
             sim_fail(s, (struct number) { 0 }, "it never comes to rest: %s", unrest);
     }
 }
