@@ -26,6 +26,8 @@ static const struct {
     { "Checks the configuration, or describes every setting", "检查配置，或说明每个配置项" },
     { "Makes a master key; encrypts or decrypts values for the configuration", "生成主密钥；加密或解密配置值" },
     { "Measures this machine: callbacks, payments, reads, delivery", "测量本机性能：回调、支付、查询、投递" },
+    { "Plays seeded lives of the whole centre with everything going wrong, and checks them", "按种子模拟整个支付中心的运行，注入各种故障并核对" },
+    { "The same seed is the same run. The last line is JSON; a violation prints its story and the command that plays it again.", "相同的种子得到完全相同的过程。最后一行是 JSON；发现问题时打印其经过和重放命令。" },
 
     { "  list            the callers\n  add NAME        a new caller, with its first key\n  keys NAME       the ids of its keys, never their secrets\n  key NAME        another key; two of a kind can be in use, to change over\n  revoke KEY_ID   ends a key\n  on NAME, off NAME",
       "  list            列出接入方\n  add NAME        新接入方及其第一个密钥\n  keys NAME       列出其密钥的 key id（不含密钥内容）\n  key NAME        再加一个密钥；每种最多同时两个，便于轮换\n  revoke KEY_ID   停用一个密钥\n  on NAME, off NAME   启用、停用" },
@@ -71,6 +73,12 @@ static const struct {
     { "With list: only this kind (PAID_TWICE …)", "用于 list：只列出该类型（PAID_TWICE …）" },
     { "With resolve: why (always needed)", "用于 resolve：处理原因（必填）" },
     { "With resolve adopt: whose payment it becomes", "用于 resolve adopt：归属的接入方" },
+    { "These (default 1..200)", "种子范围（默认 1..200）" },
+    { "Of each seed (default 40)", "每个种子的支付笔数（默认 40）" },
+    { "Processes (default: one a processor)", "进程数（默认每个处理器一个）" },
+    { "With --seed: prints every decision", "与 --seed 一起使用：打印每一步决定" },
+    { "again:", "重放：" },
+    { "seeds are N or A..B, payments 1 to 100000, workers up to 64", "种子为 N 或 A..B，支付笔数 1 到 100000，进程数不超过 64" },
     { "Whose (always needed)", "属于哪个接入方（必填）" },
     { "With add: only these events (payment.success,order.paid …)", "用于 add：只订阅这些事件（payment.success,order.paid …）" },
 

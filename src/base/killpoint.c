@@ -29,6 +29,7 @@ static const char *const mutation_names[] = {
     [MUTATION_CLOSE_UNHEARD] = "close_unheard",
     [MUTATION_SURPLUS_UNTOLD] = "surplus_untold",
 };
+_Static_assert(sizeof(mutation_names) / sizeof(mutation_names[0]) == MUTATIONS, "all have a name");
 
 /* A misspelt hook would make a test pass without having tested anything. */
 static _Noreturn void bad_hook(const char *variable)
@@ -75,6 +76,11 @@ bool mutation_on(enum mutation m)
 {
     pthread_once(&once, read_environment);
     return m != MUTATION_NONE && atomic_load(&hooks.mutation) == (int)m;
+}
+
+const char *mutation_name(enum mutation m)
+{
+    return mutation_names[m];
 }
 
 void mutation_set(enum mutation m)

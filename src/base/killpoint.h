@@ -18,12 +18,14 @@ enum mutation {
     MUTATION_UNKNOWN_FORGOTTEN, /* a prepay without an answer counts as none */
     MUTATION_CLOSE_UNHEARD,     /* a close without an answer counts as one that was done */
     MUTATION_SURPLUS_UNTOLD,    /* money that an order did not want opens no incident */
+    MUTATIONS                   /* how many, not one of them */
 };
 
 #ifdef FENPAY_TEST_HOOKS
 void kill_point(const char *name);
 bool mutation_on(enum mutation m);
 void mutation_set(enum mutation m); /* for tests in the same process */
+const char *mutation_name(enum mutation m);
 #else
 static inline void kill_point(const char *name)
 {

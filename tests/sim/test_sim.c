@@ -1,156 +1,175 @@
-/* test_interleave.c -- the centre simulated: seeds that must hold, seeds that must repeat, and
- * planted bugs that must be found.
+/* test_sim.c -- the centre simulated: seeds that must hold, the same seeds that must make the same
+ * run wherever things lie in memory, and planted bugs that must be found.
  *
- * Each seed is played in a process of its own, so that a failed assertion is a failed seed and what
- * a dropped process held is let go. FENPAY_SIM_SEEDS=A..B plays others, FENPAY_SIM_TRACE=1 tells
- * every decision. */
+ * argv[1] is the fenpay of this build. */
 #include "../unit/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/killpoint.h"
-#include "sim.h"
+#include "sim/sim.h"
 
-#define SEEDS_FROM  1
-#define SEEDS_TO    60
-#define FIND_WITHIN 500
+#define SEEDS_TO    200
+#define FIND_WITHIN 400
 
-static struct sim_base base;
+static const char *fenpay;
+static uint64_t seeds_trace; /* of the seeds above, once played */
 
-static struct sim_result play_apart(uint64_t seed, enum mutation mutation, bool report)
+static void print_story(void *ctx, const struct sim_result *r, struct str story)
 {
-    struct sim_result r = { .failed = true, .why = "the process ended" };
-    int pipe_fd[2], status;
+    (void)ctx;
+    if (r->failed)
+        printf("# " STR_FMT "#   fenpay sim --seed %llu\n", STR_ARG(story),
+               (unsigned long long)r->seed);
+}
 
-    assert_int_equal(pipe(pipe_fd), 0);
-    fflush(stdout);
+static struct sim_sum play(uint64_t from, uint64_t to, int64_t payments)
+{
+    struct sim_seeds seeds = {
+        .from = from, .to = to, .payments = payments, .played = print_story
+    };
+    struct sim_sum sum;
+    struct err_info info = { 0 };
+    assert_int_equal(sim_play_seeds(&seeds, &sum, &info), ERR_OK);
+    return sum;
+}
+
+static void seeds_hold(void **state)
+{
+    struct sim_sum sum = play(1, SEEDS_TO, SIM_PAYMENTS);
+    const struct sim_result *all = &sum.all;
+    (void)state;
+    printf("# ran %lld simulated payments of %llu seeds, %lld faults, %lld payments/s\n",
+           (long long)all->payments, (unsigned long long)sum.seeds, (long long)all->faults,
+           (long long)(all->payments * 1000000 / sum.took_us));
+    assert_int_equal(sum.violations, 0);
+    assert_int_equal(sum.seeds, SEEDS_TO);
+    assert_true(all->payments >= SEEDS_TO * SIM_PAYMENTS && all->faults > all->payments);
+    /* A simulation in which nothing of this happens any more finds nothing. */
+    assert_true(all->succeeded && all->late && all->surplus && all->quarantined);
+    assert_true(all->deaths && all->power_cuts && all->two_nodes && all->long_keys);
+    seeds_trace = sum.trace;
+}
+
+/* What `fenpay sim --seeds 1..200` prints as its trace, in a process whose addresses are not chosen
+ * by chance. */
+static uint64_t trace_at_fixed_addresses(void)
+{
+    char range[32], text[65536];
+    size_t n = 0;
+    ssize_t got;
+    int ends[2], status;
+    unsigned long long trace;
+
+    snprintf(range, sizeof range, "1..%d", SEEDS_TO);
+    assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        mutation_set(mutation);
-        sim_run(&base, seed, report, &r);
-        fflush(stdout);
-        _exit(write(pipe_fd[1], &r, sizeof r) == (ssize_t)sizeof r ? 0 : 1);
+        if (personality(ADDR_NO_RANDOMIZE) < 0 || dup2(ends[1], STDOUT_FILENO) < 0)
+            _exit(99);
+        execl(fenpay, fenpay, "sim", "--json", "--seeds", range, (char *)NULL);
+        _exit(98);
     }
-    close(pipe_fd[1]);
-    ssize_t n = read(pipe_fd[0], &r, sizeof r);
-    close(pipe_fd[0]);
+    close(ends[1]);
+    while (n < sizeof text - 1 && (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0)
+        n += (size_t)got;
+    text[n] = 0;
+    close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (n != (ssize_t)sizeof r || status != 0) {
-        r = (struct sim_result) { .failed = true };
-        snprintf(r.why, sizeof r.why, "the process ended with status %x", (unsigned)status);
-        if (report)
-            printf("# seed %llu: %s\n", (unsigned long long)seed, r.why);
-    }
-    return r;
+    assert_int_equal(status, 0);
+    const char *at = strstr(text, "\"trace\":\"");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"trace\":\"%llx\"", &trace), 1);
+    return trace;
 }
 
-static void wanted_seeds(uint64_t *from, uint64_t *to)
-{
-    unsigned long long a = SEEDS_FROM, b = SEEDS_TO;
-    const char *text = getenv("FENPAY_SIM_SEEDS");
-    if (text && *text) {
-        int n = sscanf(text, "%llu..%llu", &a, &b);
-        assert_in_range(n, 1, 2);
-        if (n == 1)
-            b = a;
-    }
-    *from = a;
-    *to = b;
-}
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void test_seeds(void **state)
-{
-    struct sim_result sum = { 0 };
-    uint64_t from, to, failed = 0;
-    double start = seconds();
-    (void)state;
-
-    wanted_seeds(&from, &to);
-    for (uint64_t seed = from; seed <= to; seed++) {
-        struct sim_result r = play_apart(seed, MUTATION_NONE, true);
-        failed += r.failed;
-        sum.steps += r.steps;
-        sum.payments += r.payments;
-        sum.succeeded += r.succeeded;
-        sum.late += r.late;
-        sum.surplus += r.surplus;
-        sum.quarantined += r.quarantined;
-        sum.deaths += r.deaths;
-        sum.virtual_ms += r.virtual_ms;
-    }
-    double took = seconds() - start;
-    printf("# seeds %llu..%llu: %llu failed; %.1f seeds/s, %llu steps, %lld payments (%lld "
-           "succeeded, %lld late, %lld surplus, %lld held), %lld deaths, %lld hours\n",
-           (unsigned long long)from, (unsigned long long)to, (unsigned long long)failed,
-           (double)(to - from + 1) / took, (unsigned long long)sum.steps, (long long)sum.payments,
-           (long long)sum.succeeded, (long long)sum.late, (long long)sum.surplus,
-           (long long)sum.quarantined, (long long)sum.deaths,
-           (long long)(sum.virtual_ms / 3600000));
-    assert_int_equal(failed, 0);
-    assert_true(to - from < 20 ||
-                (sum.succeeded && sum.late && sum.surplus && sum.quarantined && sum.deaths));
-}
-
-static void test_same_seed_same_run(void **state)
+static void the_same_seeds_are_the_same_run(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 8; seed++) {
-        struct sim_result a = play_apart(seed, MUTATION_NONE, false),
-                          b = play_apart(seed, MUTATION_NONE, false);
-        assert_int_equal(a.steps, b.steps);
-        assert_true(a.trace == b.trace);
+    assert_true(seeds_trace != 0);
+    assert_true(trace_at_fixed_addresses() == seeds_trace);
+}
+
+struct trace_of {
+    uint64_t seed, trace;
+};
+
+static void keep_trace(void *ctx, const struct sim_result *r, struct str story)
+{
+    struct trace_of *t = ctx;
+    (void)story;
+    if (r->seed == t->seed)
+        t->trace = r->trace;
+}
+
+/* Nothing that an earlier seed left in the process is seen by a later one. */
+static void a_seed_alone_is_the_same_run(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 7; seed < 30; seed += 5) {
+        struct trace_of among = { .seed = seed }, alone = among;
+        struct sim_seeds seeds = { .from = seed - 6,
+                                   .to = seed,
+                                   .payments = 10,
+                                   .workers = 1,
+                                   .played = keep_trace,
+                                   .ctx = &among };
+        struct sim_sum sum;
+        assert_int_equal(sim_play_seeds(&seeds, &sum, NULL), ERR_OK);
+        seeds.from = seed;
+        seeds.ctx = &alone;
+        assert_int_equal(sim_play_seeds(&seeds, &sum, NULL), ERR_OK);
+        assert_true(among.trace != 0 && among.trace == alone.trace);
     }
-    assert_true(play_apart(1, MUTATION_NONE, false).trace !=
-                play_apart(2, MUTATION_NONE, false).trace);
+}
+
+/* ---- planted bugs ---- */
+
+static void keep_why(void *ctx, const struct sim_result *r, struct str story)
+{
+    struct sim_result *found = ctx;
+    (void)story;
+    if (r->failed && !found->failed)
+        *found = *r;
 }
 
 /* Each of these is a bug that somebody could write, and a check that somebody could delete. */
-static void test_planted_bugs_are_found(void **state)
+static void planted_bugs_are_found(void **state)
 {
-    static const struct {
-        enum mutation mutation;
-        const char *name;
-    } planted[] = {
-        { MUTATION_ANSWER_BEFORE_COMMIT, "answer before commit" },
-        { MUTATION_CANCEL_UNSETTLED, "cancel unsettled" },
-        { MUTATION_NOT_EXIST_AT_ONCE, "not exist at once" },
-        { MUTATION_UNKNOWN_FORGOTTEN, "unknown forgotten" },
-        { MUTATION_CLOSE_UNHEARD, "close unheard" },
-        { MUTATION_SURPLUS_UNTOLD, "surplus untold" },
-    };
     (void)state;
-    for (size_t i = 0; i < COUNT(planted); i++) {
-        struct sim_result r = { 0 };
-        uint64_t seed = 0;
-        while (!r.failed && seed < FIND_WITHIN)
-            r = play_apart(++seed, planted[i].mutation, false);
-        printf("# %s: seed %llu: %s\n", planted[i].name, (unsigned long long)seed, r.why);
-        check_row(r.failed, planted[i].name);
+    for (int m = MUTATION_NONE + 1; m < MUTATIONS; m++) {
+        struct sim_result found = { .failed = false };
+        struct sim_seeds seeds = { .from = 1,
+                                   .to = FIND_WITHIN,
+                                   .payments = SIM_PAYMENTS,
+                                   .stop_at_first = true,
+                                   .played = keep_why,
+                                   .ctx = &found };
+        struct sim_sum sum;
+        mutation_set((enum mutation)m);
+        assert_int_equal(sim_play_seeds(&seeds, &sum, NULL), ERR_OK);
+        mutation_set(MUTATION_NONE);
+        printf("# %s: %llu seeds, seed %llu: %s\n", mutation_name((enum mutation)m),
+               (unsigned long long)sum.seeds, (unsigned long long)found.seed, found.why);
+        check_row(found.failed, mutation_name((enum mutation)m));
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_same_seed_same_run),
-        cmocka_unit_test(test_planted_bugs_are_found),
+        cmocka_unit_test(seeds_hold),
+        cmocka_unit_test(the_same_seeds_are_the_same_run),
+        cmocka_unit_test(a_seed_alone_is_the_same_run),
+        cmocka_unit_test(planted_bugs_are_found),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    sim_base_open(&base);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    sim_base_close(&base);
-    return failed;
+    assert_int_equal(argc, 2);
+    fenpay = argv[1];
+    return RUN_TESTS(tests);
 }
