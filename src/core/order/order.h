@@ -121,8 +121,8 @@ enum err order_attempt_started(struct tx *tx, struct order *order, const struct 
  * closing. Again: marks what is not yet marked. */
 enum err order_request_cancel(struct tx *tx, struct order *order, enum order_cancel why,
                               struct str reason, struct err_info *info);
-/* PAYING -> PAY_FAILED when no attempt is left open (superseded ones do not count). Nothing
- * otherwise. */
+/* PAYING -> PAY_FAILED when no attempt is left open (superseded ones do not count). A cancel that
+ * waits comes due. */
 enum err order_attempt_ended(struct tx *tx, int64_t order_id, struct err_info *info);
 /* After settling: CANCELLED if a cancel or expiry is requested and no attempt is open and none
  * succeeded. *ret_done says so. Also the expiry job's rule. */

@@ -12,10 +12,11 @@
 #include "core/payment/flow.h"
 #include "core/payment/silence.h"
 
-#define CLOSE_AGAIN_MS 60000
-#define DUE_PAGE       256
-#define SWEEP_PAGE     500
-#define ATTEMPTS_MAX   64 /* closed in one go; the rest is the payment job's */
+#define WAIT_MS      60000LL
+#define LONG_WAIT_MS (60 * WAIT_MS)
+#define DUE_PAGE     256
+#define SWEEP_PAGE   500
+#define ATTEMPTS_MAX 64 /* closed in one go; the rest is the payment job's */
 
 static struct order copy_order(struct arena *a, const struct order *o)
 {
@@ -248,6 +249,7 @@ struct cancel {
     int64_t order_id;
     unsigned slot;
     bool check_caller;
+    int64_t stuck_ms;      /* after so long it is looked at more seldom */
     enum order_cancel why; /* CANCEL_NO: only goes on with what is requested */
     struct str reason;
     int64_t due_ms;   /* the due row that brought us, taken away; 0: none */
@@ -278,7 +280,17 @@ static enum err collect_open(struct tx *tx, struct cancel *k, struct err_info *i
     return e;
 }
 
-/* Settle, ask for the cancel, do it if nothing stands in the way; else come back in a minute. */
+/* As an attempt's close: every minute, hourly once it has waited long. Counted from the request, so
+ * that however often it is repeated it leaves one row. */
+static int64_t next_look(int64_t now_ms, int64_t requested_ms, int64_t stuck_ms)
+{
+    int64_t waited_ms = now_ms - requested_ms,
+            step_ms = waited_ms < stuck_ms ? WAIT_MS : LONG_WAIT_MS;
+
+    return requested_ms + (waited_ms / step_ms + 1) * step_ms;
+}
+
+/* Settle, ask for the cancel, do it if nothing stands in the way; else come back. */
 static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct cancel *k = arg;
@@ -312,7 +324,7 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
             (e = due_insert(tx, &order_due, o.expire_ms, k->order_id, info)))
             return e; /* not expired any more: the clock stepped back since the page was read */
         if (!k->done && why != CANCEL_NO) {
-            k->again_ms = tx_now_ms(tx) + CLOSE_AGAIN_MS;
+            k->again_ms = next_look(tx_now_ms(tx), o.cancel_ms, k->stuck_ms);
             if ((e = due_insert(tx, &order_due, k->again_ms, k->order_id, info)) ||
                 (e = collect_open(tx, k, info)))
                 return e;
@@ -360,6 +372,7 @@ enum code order_cancel(struct centre *c, const struct act *act, struct number or
         .order_id = order_no.id,
         .slot = order_no.slot,
         .check_caller = true,
+        .stuck_ms = c->settings.query_stuck_ms,
         .why = CANCEL_CALLER,
         .reason = reason,
     };
@@ -405,6 +418,7 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
                             .act = &act,
                             .order_id = page.rows[i].id,
                             .slot = page.rows[i].slot,
+                            .stuck_ms = c->settings.query_stuck_ms,
                             .due_ms = page.rows[i].due_ms,
                             .silences = &silences };
         if (cancel_flow(c, &k, STORE_BACKGROUND, &refusal) == CODE_BUSY)

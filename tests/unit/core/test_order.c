@@ -349,6 +349,55 @@ static void quarantine_blocks_cancel(void **state)
     }
 }
 
+static size_t looked_at(struct core *w, int64_t minutes)
+{
+    size_t done, sum = 0;
+    struct err_info info = { 0 };
+    for (int64_t i = 0; i < minutes; i++) {
+        core_advance(w, 60000);
+        assert_ok(order_due_turn(&w->c, 10, &done, &info));
+        sum += done;
+    }
+    return sum;
+}
+
+/* What only a person ends is not asked for every minute for ever, however often it was asked for.
+ */
+static void a_waiting_cancel_is_looked_at_ever_more_seldom(void **state)
+{
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
+    bool closing;
+    assert_int_equal(core_paid(w, pay_no, 100, "T1"), PAYMENT_QUARANTINED);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(cancel(w, no, &closing), CODE_OK);
+        core_advance(w, 7000);
+    }
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM order_due"), 1);
+    assert_int_equal(looked_at(w, 30), 30);
+    assert_in_range(looked_at(w, 24 * 60), 23, 25);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM order_due"), 1);
+}
+
+/* ... but at once when its last attempt has ended. */
+static void a_waiting_cancel_goes_on_with_its_attempts_end(void **state)
+{
+    struct core *w = *state;
+    struct number pay_no, no = order_in(w, "o1", ORDER_PAYING, &pay_no);
+    size_t done;
+    struct err_info info = { 0 };
+    bool closing;
+    expect(&w->query, CHANNEL_UNKNOWN, CLASS_NONE);
+    assert_int_equal(cancel(w, no, &closing), CODE_OK);
+    assert_true(closing);
+    core_advance(w, 1000);
+    core_state(w, pay_no, fact_of(w, FACT_SHUT, 0, NULL));
+    core_ended(w, no);
+    assert_ok(order_due_turn(&w->c, 10, &done, &info));
+    assert_int_equal(done, 1);
+    assert_int_equal(order_status_of(w, no), ORDER_CANCELLED);
+}
+
 /* ---- expiry ---- */
 
 static void clock_steps_back(struct core *w)
@@ -584,6 +633,8 @@ int main(int argc, char **argv)
         CORE_TEST(cancel_decides_on_no_stale_order),
         CORE_TEST(the_callback_comes_while_we_close),
         CORE_TEST(quarantine_blocks_cancel),
+        CORE_TEST(a_waiting_cancel_is_looked_at_ever_more_seldom),
+        CORE_TEST(a_waiting_cancel_goes_on_with_its_attempts_end),
         CORE_TEST(expiry),
         CORE_TEST(expiry_while_the_clock_steps_back),
         CORE_TEST(paid_before_it_expired),
