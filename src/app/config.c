@@ -1,5 +1,5 @@
 /* config.c -- checks the configuration, or prints every setting, or what each fact does to a
- * payment, as text or as a page of the documentation. */
+ * payment and a refund, as text or as a page of the documentation. */
 #include <stdio.h>
 
 #include "app/commands.h"
@@ -10,6 +10,7 @@
 #include "channel/registry.h"
 #include "core/order/order.h"
 #include "core/payment/payment.h"
+#include "core/refund/refund.h"
 
 int command_config(const struct command *self, int argc, char **argv)
 {
@@ -21,7 +22,7 @@ int command_config(const struct command *self, int argc, char **argv)
         { "describe", OPTION_FLAG, &describe, "",
           "Print every setting: type, unit, default, meaning" },
         { "states", OPTION_FLAG, &states, "",
-          "Print what each fact does to a payment, and what moves an order" },
+          "Print what each fact does to a payment and to a refund, and what moves an order" },
         { "markdown", OPTION_FLAG, &markdown, "", "As a page of the documentation" },
         { 0 },
     };
@@ -35,6 +36,8 @@ int command_config(const struct command *self, int argc, char **argv)
             cfg_describe(settings_table, markdown, &out);
         if (states) {
             payment_matrix_print(&out);
+            buf_add_str(&out, STR("\n"));
+            refund_matrix_print(&out);
             buf_add_str(&out, STR("\n"));
             order_matrix_print(&out);
         }

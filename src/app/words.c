@@ -48,7 +48,7 @@ static const struct {
     { "With key: a signing secret instead of a bearer key", "用于 key：生成签名密钥而不是 Bearer 密钥" },
     { "The file to check (default fenpay.yaml)", "要检查的文件（默认 fenpay.yaml）" },
     { "Print every setting: type, unit, default, meaning", "列出全部配置项：类型、单位、默认值、含义" },
-    { "Print what each fact does to a payment, and what moves an order", "列出每个事实对支付单的作用，以及订单的流转" },
+    { "Print what each fact does to a payment and to a refund, and what moves an order", "列出每个事实对支付单和退款单的作用，以及订单的流转" },
     { "As a page of the documentation", "输出为文档页面" },
     { "Only this one", "只运行这一个" },
     { "Only a line a story", "每个故事只打印一行" },

@@ -22,6 +22,8 @@ const struct metric_def metrics_table[] = {
 
     { "fenpay_payments_total", METRIC_COUNTER, "channel,method,outcome",
       "Payments that became final" },
+    { "fenpay_refunds_total", METRIC_COUNTER, "channel,outcome",
+      "Refunds that succeeded, failed, got stuck on their way or were reversed" },
     { "fenpay_paid_unsettled", METRIC_GAUGE, NULL,
       "Paid payments whose order is not settled: must return to 0" },
     { "fenpay_terminal_without_evidence", METRIC_GAUGE, NULL,

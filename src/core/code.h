@@ -30,6 +30,7 @@
     X(ORDER_NOT_FOUND, 404, "订单不存在", "No such order", "Check the order number.")              \
     X(PAYMENT_NOT_FOUND, 404, "支付单不存在", "No such payment", "Check the payment number.")      \
     X(INCIDENT_NOT_FOUND, 404, "异常单不存在", "No such incident", "Check the incident number.")   \
+    X(REFUND_NOT_FOUND, 404, "退款单不存在", "No such refund", "Check the refund number.")         \
     X(METHOD_NOT_ALLOWED, 405, "请求方法不被允许", "Method not allowed", "See Allow.")             \
     X(TIMEOUT, 408, "请求接收超时", "The request came too slowly", "Send it again.")               \
     X(ORDER_MISMATCH, 409, "与已存在的订单不一致", "Differs from the order that exists",           \
@@ -53,6 +54,12 @@
       "Read the incident.")                                                                        \
     X(ACTION_UNFIT, 409, "该操作不适用于这类异常单",                                               \
       "This action is not for this kind of incident", "Choose one of the actions named.")          \
+    X(REFUND_EXCEEDS, 409, "超过可退金额或数量", "More than can still be refunded",                \
+      "Read the payment: paid_amount, refunding, refunded.")                                       \
+    X(REFUND_LIMIT, 409, "该支付单的退款笔数已达渠道上限",                                         \
+      "The channel takes no more refunds for this payment", "Give the rest back in another way.")  \
+    X(REFUND_UNSUPPORTED, 409, "该渠道不支持由商户发起退款",                                       \
+      "The channel cannot be asked to refund", "Refund at the channel itself.")                    \
     X(ALREADY_EXISTS, 409, "名称已被使用", "The name is already in use", "Choose another name.")   \
     X(KEY_LIMIT, 409, "密钥数量已达上限（每类两个）", "Two keys of this kind exist already",       \
       "Revoke one first.")                                                                         \

@@ -141,6 +141,19 @@ enum err payment_release(struct tx *tx, struct payment *p, struct err_info *info
 enum err payment_dismiss(struct tx *tx, struct payment *p, const struct evidence *evidence,
                          struct str trace_id, struct err_info *info);
 
+/* ---- for the refund module only; each a compare-and-set on the version: ERR_RETRY ---- */
+
+/* What refunds may still take: paid - refunding - refunded, 0 where that is nothing, and for what
+ * is no success, or quarantined. */
+struct money payment_refund_left(const struct payment *p);
+/* refunding + amount, where it still fits. */
+enum err payment_refund_reserve(struct tx *tx, struct payment *p, struct money amount,
+                                struct err_info *info);
+/* The sums follow a refund's row that was moved or inserted in this transaction; above what was
+ * paid, too, for that money is gone. */
+enum err payment_refund_sums(struct tx *tx, struct payment *p, struct money refunding,
+                             struct money refunded, struct err_info *info);
+
 /* A page of payment_due for the settle sweep, behind `after` (its due_ms and id; zero: from the
  * start): every row, and which of them belongs to a SUCCESS not applied for longer than that. */
 struct payment_due {

@@ -85,6 +85,10 @@ SQL(payment_aside,
 SQL(payment_supersede, "UPDATE payment_order SET superseded = 1, live = ?, request_id = ?, "
                        "close_requested = ?, close_time = ?, " CHANGED GUARD " AND superseded = 0");
 
+SQL(payment_reserve, "UPDATE payment_order SET refunding = refunding + ?, " CHANGED GUARD
+                     " AND quarantined = 0 AND refunding + refunded + ? <= paid_amount");
+SQL(payment_sums, "UPDATE payment_order SET refunding = ?, refunded = ?, " CHANGED GUARD);
+
 SQL(payment_lease_take, "UPDATE payment_order SET call_owner = ?, call_until = ?, unknown_calls = "
                         "unknown_calls + ?, update_time = ?"
                         " WHERE id = ? AND call_owner = ? AND call_until = ?");
@@ -454,6 +458,31 @@ enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info
     return update(tx, p, &next, &payment_supersede,
                   BINDS(bind_int(p->no.id), bind_text(next.request_id), bind_int(CLOSE_SWITCH),
                         bind_int(next.close_ms), CHANGED_BINDS(&next, p)),
+                  info);
+}
+
+enum err payment_sql_refund_reserve(struct tx *tx, struct payment *p, struct money amount,
+                                    struct money refunding, struct err_info *info)
+{
+    struct payment next = changed(tx, p);
+
+    next.refunding = refunding;
+    return update(
+        tx, p, &next, &payment_reserve,
+        BINDS(bind_int(money_fen(amount)), CHANGED_BINDS(&next, p), bind_int(money_fen(amount))),
+        info);
+}
+
+enum err payment_sql_refund_sums(struct tx *tx, struct payment *p, struct money refunding,
+                                 struct money refunded, struct err_info *info)
+{
+    struct payment next = changed(tx, p);
+
+    next.refunding = refunding;
+    next.refunded = refunded;
+    return update(tx, p, &next, &payment_sums,
+                  BINDS(bind_int(money_fen(refunding)), bind_int(money_fen(refunded)),
+                        CHANGED_BINDS(&next, p)),
                   info);
 }
 

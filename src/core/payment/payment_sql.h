@@ -53,6 +53,12 @@ enum err payment_sql_aside(struct tx *tx, struct payment *p, struct err_info *in
  * close is requested. */
 enum err payment_sql_supersede(struct tx *tx, struct payment *p, struct err_info *info);
 
+/* Both take the new sums. */
+enum err payment_sql_refund_reserve(struct tx *tx, struct payment *p, struct money amount,
+                                    struct money refunding, struct err_info *info);
+enum err payment_sql_refund_sums(struct tx *tx, struct payment *p, struct money refunding,
+                                 struct money refunded, struct err_info *info);
+
 /* ---- the call lease ---- */
 /* From exactly the owner and time in *p (0 or expired) to the new ones; `lost` prepay calls of the
  * owner before, which nobody heard of, count as unknown. */

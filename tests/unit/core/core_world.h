@@ -11,6 +11,7 @@
 #include "core/incident/incident.h"
 #include "core/payment/flow_call.h"
 #include "core/payment/payment_sql.h"
+#include "core/refund/refund.h"
 #include "store/driver.h"
 
 #define CALLS_MAX 32
@@ -33,13 +34,14 @@ struct core {
     struct world world;
     struct centre c;
     struct act act;
-    struct replies prepay, query, close;
+    struct replies prepay, query, close, refund, query_refund;
     struct str sent[CALLS_MAX]; /* bodies of the prepay calls, in the world's arena */
     struct str asked_account[CALLS_MAX];
-    enum err build_result;            /* of prepay_build */
-    void (*at_build)(struct core *w); /* between looking and storing; once */
-    bool fact_ours;                   /* what the fake states in facts made by paid() */
-    struct number pay_no;             /* what the next facts are about; none: nothing stated */
+    enum err build_result;             /* of prepay_build and refund_build */
+    struct str refund_sent[CALLS_MAX]; /* bodies of the refund calls */
+    void (*at_build)(struct core *w);  /* between looking and storing; once */
+    bool fact_ours;                    /* what the fake states in facts made by paid() */
+    struct number pay_no;              /* what the next facts are about; none: nothing stated */
     int keys_wanted;
     struct str silent_account; /* whose queries stay without an answer */
     int silent_queries;
@@ -129,6 +131,39 @@ static inline void fake_close(struct account *account, const struct channel_ctx 
     fake_answer(w, &w->close, ret);
 }
 
+static inline enum err fake_refund_build(const struct account *account, struct str pay_no,
+                                         struct str refund_no, struct money refund,
+                                         struct money total, struct str reason, struct arena *a,
+                                         struct channel_request *ret, struct err_info *info)
+{
+    if (fake_core(account)->build_result)
+        return err_field(info, fake_core(account)->build_result, "amount", "not for this channel");
+    ret->endpoint = STR("/fake/refund");
+    ret->body = str_printf(a, STR_FMT " " STR_FMT " %lld/%lld " STR_FMT, STR_ARG(pay_no),
+                           STR_ARG(refund_no), (long long)money_fen(refund),
+                           (long long)money_fen(total), STR_ARG(reason));
+    return ERR_OK;
+}
+
+/* Unscripted: accepted, and on its way. */
+static inline void fake_refund(struct account *account, const struct channel_ctx *ctx,
+                               const struct channel_request *request, struct channel_answer *ret)
+{
+    struct core *w = fake_core(account);
+    (void)ctx;
+    assert_true(w->refund.calls < CALLS_MAX);
+    w->refund_sent[w->refund.calls] = str_dup(w->world.arena, request->body);
+    fake_answer(w, &w->refund, ret);
+}
+
+static inline void fake_query_refund(struct account *account, const struct channel_ctx *ctx,
+                                     struct str refund_no, struct channel_answer *ret)
+{
+    (void)ctx;
+    (void)refund_no;
+    fake_answer(fake_core(account), &fake_core(account)->query_refund, ret);
+}
+
 static inline enum err fake_client(struct account *account, struct env *env, enum pay_method method,
                                    struct str credentials, struct arena *a, struct json_out *out,
                                    struct err_info *info)
@@ -160,6 +195,9 @@ static const struct channel_driver fake_driver = {
     .client_params = fake_client,
     .query = fake_query,
     .close = fake_close,
+    .refund_build = fake_refund_build,
+    .refund = fake_refund,
+    .query_refund = fake_query_refund,
     .paid_equal = fake_equal,
 };
 static const struct channel_info fake_wechat = {
@@ -167,9 +205,11 @@ static const struct channel_info fake_wechat = {
     .name = "wechat",
     .methods = fake_methods,
     .method_count = 2,
-    .capabilities = CHANNEL_CAN_CLOSE,
+    .capabilities = CHANNEL_CAN_CLOSE | CHANNEL_CAN_REFUND | CHANNEL_CAN_QUERY_REFUND,
     .currency = "CNY",
     .expire_margin_ms = 60000,
+    .refund_gap_ms = 60000,
+    .refunds_max = 50,
     .driver = &fake_driver,
 };
 /* Another channel, which cannot close. */
@@ -528,14 +568,50 @@ static inline enum err chains_rule(struct tx *tx, void *arg, struct err_info *in
                 return e;
             if (rows[count - 1].to != (int)payments[j].status)
                 return err_set(info, ERR_CONFLICT, "a payment's journal ends elsewhere");
+            struct refund *refunds;
+            size_t refund_count;
+            if ((e = refunds_of(tx, payments[j].no.id, &refunds, &refund_count, info)))
+                return e;
+            for (size_t k = 0; k < refund_count; k++) {
+                if ((e = journal_read(tx, &refunds[k].journal, &rows, &count, info)))
+                    return e;
+                if (rows[count - 1].to != (int)refunds[k].status)
+                    return err_set(info, ERR_CONFLICT, "a refund's journal ends elsewhere");
+            }
         }
     }
     return ERR_OK;
 }
 
+/* The two sums of a payment are those of its refunds; terminal needs evidence; one that is not
+ * final has its turn. */
+static inline void core_check_refunds(struct core *w)
+{
+    assert_int_equal(
+        ASK(&w->world,
+            "SELECT count(*) FROM payment_order p WHERE p.refunding <> (SELECT "
+            "coalesce(sum(r.amount), 0) FROM refund_order r WHERE r.pay_id = p.id AND r.status IN "
+            "(0, 1, 4)) OR p.refunded <> (SELECT coalesce(sum(r.amount), 0) FROM refund_order r "
+            "WHERE r.pay_id = p.id AND r.status = 2)"),
+        0);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM refund_order WHERE status IN (2, 3, 5) "
+                                    "AND evidence_kind = 0"),
+                     0);
+    assert_int_equal(ASK(&w->world,
+                         "SELECT count(*) FROM refund_order r WHERE r.status IN (0, 1, 4) AND NOT "
+                         "EXISTS (SELECT 1 FROM refund_due d WHERE d.id = r.id AND d.due = "
+                         "r.next_time)"),
+                     0);
+    assert_int_equal(ASK(&w->world,
+                         "SELECT count(*) FROM refund_order r JOIN refund_item i ON i.refund_id = "
+                         "r.id GROUP BY r.id HAVING sum(i.amount) <> r.amount"),
+                     0);
+}
+
 static inline void core_check(struct core *w)
 {
     world_read(&w->world, chains_rule, NULL);
+    core_check_refunds(w);
     /* terminal needs evidence */
     assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE status >= 2 AND "
                                     "evidence_kind = 0"),
