@@ -242,7 +242,7 @@ enum err order_attempt_ended(struct tx *tx, int64_t order_id, struct err_info *i
     struct payment_brief *briefs;
     size_t n;
     enum err e = order_load(tx, order_id, &o, info);
-    if (!e && o.cancel_requested != CANCEL_NO && is_open(o.status))
+    if (!e && o.cancel_requested != CANCEL_NO && order_is_open(o.status))
         e = due_insert(tx, &order_due, tx_now_ms(tx), order_id, info); /* it may go on now */
     if (e || o.status != ORDER_PAYING)
         return e;
