@@ -10,6 +10,7 @@
 #include "api/auth.h"
 #include "api/input.h"
 #include "base/json.h"
+#include "words/words.h"
 
 #include <stdatomic.h>
 
@@ -99,8 +100,10 @@ void call_refuse_err(struct api_call *call, enum err e, const struct err_info *i
 void error_answer(struct http_request *req, const struct refusal *refusal);
 /* The code for a refusal of the HTTP server: `word` if it is one of ours, else by the status. */
 enum code error_code_of(struct str word, int status);
-/* Does Accept-Language prefer Chinese to English? Absent or undecided: no. */
-bool error_wants_chinese(struct str accept_language);
+/* Chinese where Accept-Language prefers it to English, else English. */
+enum language error_language(struct http_request *req);
+/* A text of ours in that language, in the request's arena. */
+struct str error_said(struct http_request *req, struct str en);
 
 /* ---- the shapes ---- */
 extern const struct shape no_input;

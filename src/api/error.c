@@ -3,8 +3,7 @@
  *   {"code":"ORDER_NOT_PAYABLE","message":"…","field":"…","request_id":"…"}
  *
  * The message is the registry's (core/code.h), Chinese or English by Accept-Language, with the
- * detail behind it; the detail is for developers and English. CHANNEL_REFUSED also carries the
- * channel's own words. */
+ * detail behind it. CHANNEL_REFUSED also carries the channel's own words. */
 #include "api/call.h"
 
 #include "base/log.h"
@@ -28,8 +27,9 @@ static int quality_of(struct str params)
     return 1000;
 }
 
-bool error_wants_chinese(struct str accept_language)
+enum language error_language(struct http_request *req)
 {
+    struct str accept_language = http_header_get(http_headers(req), "Accept-Language", NULL);
     int best_zh = 0, best_en = 0;
 
     while (accept_language.p) {
@@ -43,18 +43,24 @@ bool error_wants_chinese(struct str accept_language)
         if (best && q > *best)
             *best = q;
     }
-    return best_zh > best_en;
+    return best_zh > best_en ? LANGUAGE_CHINESE : LANGUAGE_ENGLISH;
 }
 
-static struct str message_of(struct arena *a, const struct refusal *refusal, bool chinese)
+struct str error_said(struct http_request *req, struct str en)
+{
+    return words_said(http_arena(req), error_language(req), en);
+}
+
+static struct str message_of(struct arena *a, const struct refusal *refusal, enum language language)
 {
     const struct code_info *info = code_info(refusal->code);
+    bool chinese = language == LANGUAGE_CHINESE;
     struct str text = str_of(chinese ? info->zh : info->en);
 
     if (!refusal->detail.n)
         return text;
     return str_printf(a, STR_FMT "%s" STR_FMT, STR_ARG(text), chinese ? "：" : ": ",
-                      STR_ARG(refusal->detail));
+                      STR_ARG(words_said(a, language, refusal->detail)));
 }
 
 /* After how many seconds, when the refusal does not say. */
@@ -69,7 +75,7 @@ static void answer(struct http_request *req, const struct refusal *refusal, int 
 {
     const struct code_info *info = code_info(refusal->code);
     struct arena *a = http_arena(req);
-    bool chinese = error_wants_chinese(http_header_get(http_headers(req), "Accept-Language", NULL));
+    enum language language = error_language(req);
     struct buf buf;
     struct json_out out;
 
@@ -77,7 +83,7 @@ static void answer(struct http_request *req, const struct refusal *refusal, int 
     json_out_init(&out, &buf);
     json_begin_object(&out);
     json_kv_str(&out, "code", str_of(info->name));
-    json_kv_str(&out, "message", message_of(a, refusal, chinese));
+    json_kv_str(&out, "message", message_of(a, refusal, language));
     if (refusal->field.n)
         json_kv_str(&out, "field", refusal->field);
     if (refusal->code == CODE_CHANNEL_REFUSED) {
@@ -92,7 +98,8 @@ static void answer(struct http_request *req, const struct refusal *refusal, int 
         http_answer_retry_after(req, retry_after_s);
     if (info->status == 401)
         http_answer_header(req, STR("WWW-Authenticate"), STR("Bearer realm=\"fenpay\""));
-    http_answer_header(req, STR("Content-Language"), chinese ? STR("zh-CN") : STR("en"));
+    http_answer_header(req, STR("Content-Language"),
+                       language == LANGUAGE_CHINESE ? STR("zh-CN") : STR("en"));
     http_answer(req, info->status, "application/json; charset=utf-8",
                 buf_ok(&buf) ? buf_str(&buf) : STR("{\"code\":\"INTERNAL\"}"));
 }

@@ -42,8 +42,10 @@ static enum err incident_rule(struct tx *tx, void *arg, struct err_info *info)
     reply_begin(page->call, r);
     json_key(&r->out, "incidents");
     json_begin_array(&r->out);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        rows[i].detail = error_said(page->call->req, rows[i].detail);
         output_incident(&r->out, &rows[i], page->call->arena);
+    }
     json_end_array(&r->out);
     reply_next_cursor(page->call, r, "incidents", n, page->filter.limit, n ? rows[n - 1].no.id : 0);
     return ERR_OK;
@@ -143,7 +145,9 @@ static void send(struct api_call *call, const struct resolved *r, int status)
     struct reply reply;
 
     reply_begin(call, &reply);
-    output_incident_members(&reply.out, &r->incident, call->arena);
+    struct incident_row row = r->incident;
+    row.detail = error_said(call->req, row.detail);
+    output_incident_members(&reply.out, &row, call->arena);
     if (r->proposed)
         output_proposal(&reply.out, &r->proposal, call->arena);
     output_number(&reply.out, "pay_no", r->pay_no);

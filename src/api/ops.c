@@ -24,23 +24,30 @@ static enum err stats_rule(struct tx *tx, void *arg, struct err_info *info)
     return bus_stats(tx, arg, info);
 }
 
-static void check_store(struct api_service *s, struct arena *a, struct json_out *out)
+static void add_reason(struct json_out *out, struct http_request *req, struct str en)
 {
+    json_str(out, error_said(req, en));
+}
+
+static void check_store(struct api_service *s, struct http_request *req, struct json_out *out)
+{
+    struct arena *a = http_arena(req);
     struct store *store = s->options.centre->store;
     struct str trouble = store_trouble(store, a);
     struct bus_stats stats;
     struct err_info info = { 0 };
 
     if (trouble.n)
-        json_str(out, str_printf(a, "store: " STR_FMT, STR_ARG(trouble)));
+        add_reason(out, req, str_printf(a, "store: " STR_FMT, STR_ARG(trouble)));
     else if (store_failed(store))
-        json_str(out, STR("store: a COMMIT failed; the process must start again"));
+        add_reason(out, req, STR("store: a COMMIT failed; the process must start again"));
     else if (store_read(store, 0, "ready", stats_rule, &stats, &info))
-        json_str(out, str_printf(a, "bus: %s", info.text));
+        add_reason(out, req, str_printf(a, "bus: %s", info.text));
 }
 
-static void check_keys(struct api_service *s, struct arena *a, struct json_out *out)
+static void check_keys(struct api_service *s, struct http_request *req, struct json_out *out)
 {
+    struct arena *a = http_arena(req);
     int64_t now_ms = env_now_ms(s->options.centre->env);
     struct account *account;
 
@@ -50,8 +57,9 @@ static void check_keys(struct api_service *s, struct arena *a, struct json_out *
         size_t n = driver->keys_notes ? driver->keys_notes(account, a, notes, NOTES_MAX) : 0;
         for (size_t k = 0; k < n && !account->config.retired; k++) {
             if (notes[k].not_after_ms && notes[k].not_after_ms <= now_ms && !notes[k].replaced)
-                json_str(out, str_printf(a, "account " STR_FMT ": " STR_FMT " has expired",
-                                         STR_ARG(account->config.name), STR_ARG(notes[k].what)));
+                add_reason(out, req,
+                           str_printf(a, "account " STR_FMT ": " STR_FMT " has expired",
+                                      STR_ARG(account->config.name), STR_ARG(notes[k].what)));
         }
         account_unref(account);
     }
@@ -68,9 +76,9 @@ void ops_ready(struct http_request *req, void *service)
     json_out_init(&out, &reasons);
     json_begin_array(&out);
     if (atomic_load(&s->stopping))
-        json_str(&out, STR("stopping"));
-    check_store(s, a, &out);
-    check_keys(s, a, &out);
+        add_reason(&out, req, STR("stopping"));
+    check_store(s, req, &out);
+    check_keys(s, req, &out);
     json_end_array(&out);
 
     bool ready = str_eq(buf_str(&reasons), STR("[]"));
@@ -112,5 +120,5 @@ void ops_metrics(struct http_request *req, void *service)
         http_answer(req, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&buf));
     else
         http_answer(req, 500, "text/plain; charset=utf-8",
-                    STR("the metrics are larger than 8 MB\n"));
+                    error_said(req, STR("the metrics are larger than 8 MB")));
 }

@@ -24,13 +24,13 @@ static const char *kind_name(enum timeline_kind kind)
     return NULL;
 }
 
-static void put_entry(struct json_out *o, const struct timeline_entry *entry, struct arena *a)
+static void put_entry(struct json_out *o, const struct timeline_entry *entry, struct api_call *call)
 {
     json_begin_object(o);
-    json_kv_str(o, "time", clock_rfc3339_ms(a, entry->time_ms));
+    json_kv_str(o, "time", clock_rfc3339_ms(call->arena, entry->time_ms));
     json_kv_str(o, "kind", str_of(kind_name(entry->kind)));
     output_number(o, "subject", entry->subject);
-    json_kv_str(o, "text", entry->text);
+    json_kv_str(o, "text", error_said(call->req, entry->text));
     if (entry->detail.n) {
         json_key(o, "detail");
         json_put_raw(o, entry->detail);
@@ -58,7 +58,7 @@ void timeline_get(struct api_call *call)
     json_key(&r.out, "entries");
     json_begin_array(&r.out);
     for (size_t i = 0; i < n; i++)
-        put_entry(&r.out, &entries[i], call->arena);
+        put_entry(&r.out, &entries[i], call);
     json_end_array(&r.out);
     reply_send(call, &r, 200);
 }

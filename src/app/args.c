@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "app/words.h"
+#include "base/arena.h"
 
 int exit_code_of(enum err e)
 {
@@ -31,14 +32,16 @@ int exit_code_of(enum err e)
 
 int complain(const struct command *command, enum err e, const struct err_info *info)
 {
-    fprintf(stderr, "fenpay %s: %s\n", command->name,
-            info && info->text[0] ? info->text : err_name(e));
+    ARENA_AUTO a = arena_new(1024);
+    struct str text = said(a, str_of(info && info->text[0] ? info->text : err_name(e)));
+    fprintf(stderr, "fenpay %s: %s" STR_FMT "\n", command->name,
+            e == ERR_INTERNAL ? word("internal error: ") : "", STR_ARG(text));
     return exit_code_of(e);
 }
 
 static void print_help(const struct command *c, const struct option options[])
 {
-    printf("fenpay %s%s%s%s\n\n%s\n\n", c->name, options[0].name ? " [options]" : "",
+    printf("fenpay %s%s%s%s\n\n%s\n\n", c->name, options[0].name ? word(" [options]") : "",
            c->usage[0] ? " " : "", c->usage, word(c->help));
     if (c->more)
         printf("%s\n\n", word(c->more));
@@ -48,6 +51,7 @@ static void print_help(const struct command *c, const struct option options[])
                  o->type == OPTION_FLAG ? "" : o->value);
         printf("  %-26s %s\n", left, word(o->help));
     }
+    printf("  %-26s %s\n", "--lang zh|en", word("The language of texts (default: that of LANG)"));
     printf("  %-26s %s\n", "--help", word("This text"));
 }
 

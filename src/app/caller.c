@@ -109,8 +109,8 @@ static enum err revoke(struct runtime *r, struct str key_id, bool json, struct e
             json, (const struct printed[]) { { "key_id", key_id }, { "state", STR("revoked") } },
             2);
     return e == ERR_NOT_FOUND
-               ? err_set(info, e, "%s",
-                         word("no such key: revoke wants a key id, as caller keys NAME lists them"))
+               ? err_set(info, e,
+                         "no such key: revoke wants a key id, as caller keys NAME lists them")
                : e;
 }
 
@@ -131,7 +131,7 @@ static enum err act(struct runtime *r, struct arena *a, const struct caller_comm
     if (str_eq(c->action, STR("list")))
         return list(r, a, c->json, info);
     if (!c->name.n)
-        return err_set(info, ERR_INVALID, "%s", actions);
+        return err_set(info, ERR_INVALID, "one of: %s", actions);
     if (str_eq(c->action, STR("keys")))
         return list_keys(r, a, c->name, c->json, info);
     if (str_eq(c->action, STR("add"))) {
@@ -155,7 +155,7 @@ static enum err act(struct runtime *r, struct arena *a, const struct caller_comm
     bool on = str_eq(c->action, STR("on"));
     if (on || str_eq(c->action, STR("off")))
         return switch_caller(r, c->name, on, c->json, info);
-    return err_set(info, ERR_INVALID, "%s", actions);
+    return err_set(info, ERR_INVALID, "one of: %s", actions);
 }
 
 int command_caller(const struct command *self, int argc, char **argv)

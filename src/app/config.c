@@ -12,6 +12,40 @@
 #include "core/payment/payment.h"
 #include "core/refund/refund.h"
 
+/* A table of Markdown, each cell in the reader's language. */
+static void print_cells(struct arena *a, struct str table)
+{
+    while (table.n) {
+        struct str line = str_cut(&table, '\n');
+        while (line.p) {
+            struct str cell = str_cut(&line, '|'), text = str_trim(cell);
+            printf("%s" STR_FMT "%s%s", cell.n > text.n ? " " : "", STR_ARG(said(a, text)),
+                   cell.n > text.n + 1 ? " " : "", line.p ? "|" : "");
+        }
+        putchar('\n');
+    }
+}
+
+static void print_settings(bool markdown)
+{
+    BUF_AUTO out = { 0 };
+    buf_init(&out, 1 << 20);
+    cfg_describe(settings_table, markdown, word, &out);
+    fwrite(out.p, 1, out.n, stdout);
+}
+
+static void print_states(struct arena *a)
+{
+    BUF_AUTO out = { 0 };
+    buf_init(&out, 1 << 20);
+    payment_matrix_print(&out);
+    buf_add_str(&out, STR("\n"));
+    refund_matrix_print(&out);
+    buf_add_str(&out, STR("\n"));
+    order_matrix_print(&out);
+    print_cells(a, buf_str(&out));
+}
+
 int command_config(const struct command *self, int argc, char **argv)
 {
     struct str config = STR("fenpay.yaml");
@@ -29,23 +63,14 @@ int command_config(const struct command *self, int argc, char **argv)
     if (!args_parse(self, argc, argv, options, 0, 0, NULL, NULL, &exit_code))
         return exit_code;
 
-    if (describe || states) {
-        BUF_AUTO out = { 0 };
-        buf_init(&out, 1 << 20);
-        if (describe)
-            cfg_describe(settings_table, markdown, &out);
-        if (states) {
-            payment_matrix_print(&out);
-            buf_add_str(&out, STR("\n"));
-            refund_matrix_print(&out);
-            buf_add_str(&out, STR("\n"));
-            order_matrix_print(&out);
-        }
-        fwrite(out.p, 1, out.n, stdout);
-        return EXIT_FINE;
-    }
-
     ARENA_AUTO a = arena_new(16384);
+    if (describe)
+        print_settings(markdown);
+    if (states)
+        print_states(a);
+    if (describe || states)
+        return EXIT_FINE;
+
     struct err_info info = { 0 };
     struct settings s;
     struct env env;

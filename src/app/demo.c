@@ -19,13 +19,19 @@ static const struct story *find_story(struct str name)
 
 static const char *title(const struct story *s)
 {
-    return words_in_chinese() ? s->zh : s->en;
+    return word_language() == LANGUAGE_CHINESE ? s->zh : s->en;
 }
 
 static void print_list(FILE *out)
 {
     for (size_t i = 0; i < demo_story_count; i++)
         fprintf(out, "  %-22s %s\n", demo_stories[i].name, title(&demo_stories[i]));
+}
+
+static void print_why(struct str why)
+{
+    ARENA_AUTO a = arena_new(4096);
+    printf(": " STR_FMT, STR_ARG(said(a, why)));
 }
 
 static bool play(struct world *w, const struct story *s, bool quiet)
@@ -40,7 +46,7 @@ static bool play(struct world *w, const struct story *s, bool quiet)
     else
         printf("  %s", verdict);
     if (!fine)
-        printf(": " STR_FMT, STR_ARG(why));
+        print_why(why);
     puts(quiet ? "" : "\n");
     return fine;
 }
@@ -83,11 +89,11 @@ int command_demo(const struct command *self, int argc, char **argv)
     struct err_info info = { 0 };
     const struct story *only = name.n ? find_story(name) : NULL;
     if (name.n && !only) {
-        exit_code = complain(self,
-                             err_set(&info, ERR_INVALID,
-                                     word("there is no story named '" STR_FMT "'; there are:"),
-                                     STR_ARG(name)),
-                             &info);
+        exit_code =
+            complain(self,
+                     err_set(&info, ERR_INVALID,
+                             "there is no story named '" STR_FMT "'; there are:", STR_ARG(name)),
+                     &info);
         print_list(stderr);
         return exit_code;
     }

@@ -58,7 +58,7 @@ static void check_keys(struct findings *f, struct account *account, int64_t now_
         if (!notes[i].not_after_ms || notes[i].replaced) {
             say(f, FINE, "keys",
                 str_printf(f->arena, STR_FMT ": " STR_FMT "%s%s", STR_ARG(account->config.name),
-                           STR_ARG(notes[i].what), notes[i].replaced ? ", " : "",
+                           STR_ARG(said(f->arena, notes[i].what)), notes[i].replaced ? ", " : "",
                            notes[i].replaced ? word("replaced by one that lasts longer") : ""));
             continue;
         }
@@ -66,7 +66,7 @@ static void check_keys(struct findings *f, struct account *account, int64_t now_
         enum verdict v = days < 1 ? BAD : days < 30 ? WARN : FINE;
         say(f, v, "keys",
             str_printf(f->arena, STR_FMT ": " STR_FMT ", " STR_FMT, STR_ARG(account->config.name),
-                       STR_ARG(notes[i].what),
+                       STR_ARG(said(f->arena, notes[i].what)),
                        STR_ARG(str_printf(f->arena, word("%lld days left"), (long long)days))));
     }
 }
@@ -85,7 +85,7 @@ static void check_channel(struct findings *f, struct site *site, struct account 
                              (long long)(answer.took_us / 1000))
                 : str_printf(f->arena, STR_FMT ": HTTP %d " STR_FMT " " STR_FMT,
                              STR_ARG(account->config.name), answer.http_status,
-                             STR_ARG(answer.code), STR_ARG(answer.message)));
+                             STR_ARG(answer.code), STR_ARG(said(f->arena, answer.message))));
 }
 
 static void check_account(struct findings *f, struct site *site, size_t i, bool offline)
@@ -93,11 +93,11 @@ static void check_account(struct findings *f, struct site *site, size_t i, bool 
     struct account *account;
     struct err_info info = { 0 };
     if (settings_account_open(&site->settings, i, &site->env, &account, &info)) {
-        say(f, BAD, "keys", str_dup(f->arena, str_of(info.text)));
+        say(f, BAD, "keys", said(f->arena, str_dup(f->arena, str_of(info.text))));
         return;
     }
     if (site->store && channel_keys_load(site->store, &site->env, &account, &info))
-        say(f, BAD, "keys", str_dup(f->arena, str_of(info.text)));
+        say(f, BAD, "keys", said(f->arena, str_dup(f->arena, str_of(info.text))));
     check_keys(f, account, env_now_ms(&site->env));
     if (!offline && site->client)
         check_channel(f, site, account);
@@ -173,7 +173,7 @@ static void check_store(struct findings *f, struct site *site)
     struct counts c = { 0 };
     struct err_info info = { 0 };
     if (store_read(site->store, 0, "doctor", count_rule, &c, &info)) {
-        say(f, BAD, "database", str_dup(f->arena, str_of(info.text)));
+        say(f, BAD, "database", said(f->arena, str_dup(f->arena, str_of(info.text))));
         return;
     }
     say(f, FINE, "database", site->settings.store.url);
@@ -197,7 +197,7 @@ static void open_database(struct findings *f, struct site *site)
                                 .wal_bytes_max = site->settings.store.wal_bytes_max };
     if (runtime_store_open(&site->settings, &so, &site->store, &info)) {
         site->store = NULL;
-        say(f, BAD, "database", str_dup(f->arena, str_of(info.text)));
+        say(f, BAD, "database", said(f->arena, str_dup(f->arena, str_of(info.text))));
     } else
         check_store(f, site);
 }
@@ -220,7 +220,7 @@ int command_doctor(const struct command *self, int argc, char **argv)
     struct site site = { .metrics = metrics_new(metrics_table, metrics_table_count) };
     env_init_real(&site.env, NULL, site.metrics);
     if (command_settings(&open, a, &site.settings, &info))
-        say(&f, BAD, "configuration", str_dup(a, str_of(info.text)));
+        say(&f, BAD, "configuration", said(a, str_dup(a, str_of(info.text))));
     else {
         check_configuration(&f, &site.settings);
         open_database(&f, &site);

@@ -24,8 +24,8 @@ static void print_entry(struct arena *a, const struct timeline_entry *t, bool js
                STR_ARG(when), kind_names[t->kind], number_text(t->subject).s,
                STR_ARG(t->detail.n ? t->detail : STR("null")));
     else
-        printf(STR_FMT "  %-8s  %s  " STR_FMT "\n", STR_ARG(when), kind_names[t->kind],
-               number_text(t->subject).s, STR_ARG(str_trim(t->text)));
+        printf(STR_FMT "  %-8s  %s  " STR_FMT "\n", STR_ARG(when), word(kind_names[t->kind]),
+               number_text(t->subject).s, STR_ARG(said(a, str_trim(t->text))));
 }
 
 /* What a number stands for: its own timeline, or that of what a callback or event was about. */
@@ -47,8 +47,8 @@ static enum err callback_subject_rule(struct tx *tx, void *arg, struct err_info 
         return e;
     if (number_parse(c.row.subject_no, 0, &no))
         return err_set(info, ERR_CONFLICT,
-                       word("a callback " STR_FMT " of account " STR_FMT ", about '" STR_FMT
-                            "', which is no number of ours: " STR_FMT),
+                       "a callback " STR_FMT " of account " STR_FMT ", about '" STR_FMT
+                       "', which is no number of ours: " STR_FMT,
                        STR_ARG(c.row.kind), STR_ARG(c.row.account), STR_ARG(c.row.subject_no),
                        STR_ARG(c.row.reason));
     s->heading = str_printf(s->arena, word("callback " STR_FMT " is about %s"), STR_ARG(s->text),
@@ -78,8 +78,8 @@ static enum err incident_subject_rule(struct tx *tx, void *arg, struct err_info 
     if (e)
         return e;
     if (!row.subject.id)
-        return err_set(info, ERR_CONFLICT,
-                       word("incident " STR_FMT " is about none of our numbers"), STR_ARG(s->text));
+        return err_set(info, ERR_CONFLICT, "incident " STR_FMT " is about none of our numbers",
+                       STR_ARG(s->text));
     s->heading = str_printf(s->arena, word("incident " STR_FMT " is about %s"), STR_ARG(s->text),
                             number_text(row.subject).s);
     s->text = number_str(s->arena, row.subject);
@@ -108,12 +108,12 @@ static enum err find_order(struct runtime *r, struct subject *s, struct err_info
     }
     if (!e && found > 1)
         e = err_set(info, ERR_INVALID,
-                    word("%zu callers have an order '" STR_FMT "': say whose with --caller"), found,
+                    "%zu callers have an order '" STR_FMT "': say whose with --caller", found,
                     STR_ARG(s->text));
     if (!e && !found)
         e = err_set(info, ERR_NOT_FOUND,
-                    word("nothing is known under '" STR_FMT
-                         "': no number of ours, and no merchant_order_no"),
+                    "nothing is known under '" STR_FMT
+                    "': no number of ours, and no merchant_order_no",
                     STR_ARG(s->text));
     return e;
 }
@@ -129,8 +129,7 @@ static enum err find_subject(struct runtime *r, struct subject *s, struct err_in
         e = store_read(r->store, s->no.slot, "callback_subject", callback_subject_rule, s, info);
     else if (!e && s->no.kind == NUMBER_EVENT)
         e = store_read(r->store, s->no.slot, "event_subject", event_subject_rule, s, info);
-    return e == ERR_NOT_FOUND ? err_set(info, e, word("there is no " STR_FMT), STR_ARG(s->text))
-                              : e;
+    return e == ERR_NOT_FOUND ? err_set(info, e, "there is no " STR_FMT, STR_ARG(s->text)) : e;
 }
 
 static enum err print_timeline(struct runtime *r, struct subject *s, bool json,
@@ -143,10 +142,10 @@ static enum err print_timeline(struct runtime *r, struct subject *s, bool json,
     runtime_operator(r, s->arena, &act);
     enum code code = timeline_read(&r->centre, &act, s->no, &entries, &n, &refusal);
     if (code == CODE_NOT_FOUND)
-        return err_set(info, ERR_NOT_FOUND, word("there is no order or payment %s"),
+        return err_set(info, ERR_NOT_FOUND, "there is no order or payment %s",
                        number_text(s->no).s);
     if (code)
-        return err_set(info, ERR_BUSY, "%s", code_info(code)->en);
+        return err_set(info, ERR_BUSY, "%s", command_code_text(code));
     if (s->heading.n && !json)
         printf(STR_FMT "\n", STR_ARG(s->heading));
     for (size_t i = 0; i < n; i++)

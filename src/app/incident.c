@@ -53,7 +53,7 @@ static void print_line(struct arena *a, const struct incident_row *row, bool jso
                       { "amount", str_printf(a, "%" PRId64, money_fen(row->amount)), PRINTED_INT },
                       { "count", str_printf(a, "%" PRId64, row->count), PRINTED_INT },
                       { "created", when },
-                      { "detail", row->detail } },
+                      { "detail", said(a, row->detail) } },
                   9);
 }
 
@@ -81,9 +81,9 @@ static enum err list(struct runtime *r, struct arena *a, struct str state, struc
                      : str_eq(state, STR("all"))      ? -1
                                                       : -2;
     if (l.filter.state == -2)
-        return err_set(info, ERR_INVALID, "%s", word("--state is open, resolved or all"));
+        return err_set(info, ERR_INVALID, "--state is open, resolved or all");
     if (kind_name.n && incident_kind_parse(kind_name, &kind))
-        return err_set(info, ERR_INVALID, word("there is no kind named '" STR_FMT "'"),
+        return err_set(info, ERR_INVALID, "there is no kind named '" STR_FMT "'",
                        STR_ARG(kind_name));
     l.filter.kind = (int)kind;
     do {
@@ -136,7 +136,7 @@ static void print_one(struct arena *a, const struct resolved *r, bool json)
                       { "policy", str_of(incident_policy_name(row->policy)) },
                       { "amount", amount_text(a, row) },
                       { "count", str_printf(a, "%" PRId64, row->count), PRINTED_INT },
-                      { "detail", row->detail },
+                      { "detail", said(a, row->detail) },
                       { "created", when_text(a, row->create_ms) },
                       { "last_seen", when_text(a, row->last_seen_ms) },
                       { "resolution",
@@ -150,15 +150,15 @@ static void print_one(struct arena *a, const struct resolved *r, bool json)
                   18);
 }
 
-static int refused(const struct command *self, struct str number, enum code code,
+static int refused(const struct command *self, struct arena *a, struct str number, enum code code,
                    const struct refusal *refusal)
 {
-    const struct code_info *what = code_info(code);
-
     fprintf(stderr, "fenpay %s: " STR_FMT ": %s%s" STR_FMT "\n", self->name, STR_ARG(number),
-            words_in_chinese() ? what->zh : what->en, refusal->detail.n ? ": " : "",
-            STR_ARG(refusal->detail));
-    return code == CODE_BAD_FIELD ? EXIT_USAGE : what->status >= 500 ? EXIT_TEMP : EXIT_FOUND;
+            command_code_text(code), refusal->detail.n ? ": " : "",
+            STR_ARG(said(a, refusal->detail)));
+    return code == CODE_BAD_FIELD           ? EXIT_USAGE
+           : code_info(code)->status >= 500 ? EXIT_TEMP
+                                            : EXIT_FOUND;
 }
 
 struct incident_command {
@@ -198,7 +198,7 @@ static int do_each(const struct command *self, struct runtime *r, struct arena *
                              ? CODE_INCIDENT_NOT_FOUND
                              : do_one(r, &act, c, no, &done, &refusal);
         if (code) {
-            exit_code = refused(self, numbers[i], code, &refusal);
+            exit_code = refused(self, a, numbers[i], code, &refusal);
             continue;
         }
         if (!c->json && i > 0)
@@ -219,16 +219,16 @@ static enum err read_words(const struct str words[], size_t n, struct incident_c
     *ret_before = resolves ? 2 : 1;
     if (n <= *ret_before ||
         (!resolves && !str_eq(c->verb, STR("show")) && !str_eq(c->verb, STR("withdraw"))))
-        return err_set(info, ERR_INVALID, "%s", verbs);
+        return err_set(info, ERR_INVALID, "one of: %s", verbs);
     if (!resolves)
         return ERR_OK;
     if (incident_action_parse(words[1], &c->act.action))
         return err_set(info, ERR_INVALID,
-                       word("there is no action named '" STR_FMT "' (accept, accept_and_refund, "
-                            "refund, revive, adopt, retry, settled_offline, ignore)"),
+                       "there is no action named '" STR_FMT "' (accept, accept_and_refund, "
+                       "refund, revive, adopt, retry, settled_offline, ignore)",
                        STR_ARG(words[1]));
     c->act.reason = str_sub(c->reason, 0, RESOLVE_REASON_MAX);
-    return c->reason.n ? ERR_OK : err_set(info, ERR_INVALID, "%s", word("--reason says why"));
+    return c->reason.n ? ERR_OK : err_set(info, ERR_INVALID, "--reason says why");
 }
 
 int command_incident(const struct command *self, int argc, char **argv)

@@ -66,12 +66,32 @@ static const struct command commands[] = {
 
 static int usage(FILE *out, int code)
 {
-    fprintf(out, "fenpay " FENPAY_VERSION " -- %s\n\nfenpay COMMAND [options]\n\n",
-            word("a payment centre in one binary"));
+    fprintf(out, "fenpay " FENPAY_VERSION " -- %s\n\n%s\n\n",
+            word("a payment centre in one binary"), word("fenpay COMMAND [options]"));
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, word(commands[i].help));
     fprintf(out, "\n%s\n", word("fenpay COMMAND --help tells the options of a command."));
     return code;
+}
+
+/* Takes --lang NAME out of the arguments, wherever it stands: the mistakes in the others are told
+ * in that language. False: there is no such language. */
+static bool take_language(int *argc, char **argv)
+{
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) {
+        struct str value = str_of(argv[i]);
+        if (!str_eq(str_cut(&value, '='), STR("--lang"))) {
+            argv[kept++] = argv[i];
+            continue;
+        }
+        if (!value.p && i + 1 < *argc)
+            value = str_of(argv[++i]);
+        if (!word_language_choose(value))
+            return false;
+    }
+    *argc = kept;
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -81,6 +101,10 @@ int main(int argc, char **argv)
     mallopt(M_ARENA_MAX, 2);
     signal(SIGPIPE, SIG_IGN);
 
+    if (!take_language(&argc, argv)) {
+        fprintf(stderr, "fenpay: %s\n", word("--lang is zh or en"));
+        return EXIT_USAGE;
+    }
     if (argc < 2)
         return usage(stderr, EXIT_USAGE);
     struct str name = str_of(argv[1]);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "app/dev.h"
+#include "app/words.h"
 
 enum err command_settings(const struct open_options *o, struct arena *a, struct settings *ret,
                           struct err_info *info)
@@ -48,6 +49,12 @@ enum err command_find_caller(struct runtime *r, struct arena *a, struct str name
             return ERR_OK;
         }
     return e ? e : err_set(info, ERR_NOT_FOUND, "no caller named '" STR_FMT "'", STR_ARG(name));
+}
+
+const char *command_code_text(enum code code)
+{
+    const struct code_info *info = code_info(code);
+    return word_language() == LANGUAGE_CHINESE ? info->zh : info->en;
 }
 
 static void print_member(struct json_out *out, const struct printed *p)

@@ -33,6 +33,8 @@ struct runtime *command_open(const struct command *self, const struct open_optio
 /* The caller of that name; ERR_NOT_FOUND. */
 enum err command_find_caller(struct runtime *r, struct arena *a, struct str name,
                              struct caller_ref *ret, struct err_info *info);
+/* What the registry of refusals says, in the reader's language. */
+const char *command_code_text(enum code code);
 
 /* Prints one JSON object on a line or, without --json, "key  value" lines. */
 struct printed {

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/open.h"
+#include "app/words.h"
 
 static enum err replay_event_rule(struct tx *tx, void *arg, struct err_info *info)
 {
@@ -19,20 +20,20 @@ static const char *const result_names[] = {
 int command_replay(const struct command *self, int argc, char **argv)
 {
     struct open_options open = OPEN_DEFAULTS;
-    struct str word;
+    struct str given;
     int exit_code = EXIT_FINE;
     struct option options[] = { OPEN_OPTIONS(open), { 0 } };
-    if (!args_parse(self, argc, argv, options, 1, 1, &word, NULL, &exit_code))
+    if (!args_parse(self, argc, argv, options, 1, 1, &given, NULL, &exit_code))
         return exit_code;
 
     ARENA_AUTO a = arena_new(65536);
     struct err_info info = { 0 };
     struct number no;
-    if (number_parse(word, 0, &no) || (no.kind != NUMBER_CALLBACK && no.kind != NUMBER_EVENT))
+    if (number_parse(given, 0, &no) || (no.kind != NUMBER_CALLBACK && no.kind != NUMBER_EVENT))
         return complain(self,
                         err_set(&info, ERR_INVALID,
                                 "'" STR_FMT "' is no number of a callback (C…) or event (E…)",
-                                STR_ARG(word)),
+                                STR_ARG(given)),
                         &info);
     struct runtime *r = command_open(self, &open, a, &exit_code);
     if (!r)
@@ -49,14 +50,14 @@ int command_replay(const struct command *self, int argc, char **argv)
         code = centre_run(&r->centre, "event_replay", STORE_API, no.slot, replay_event_rule, &no.id,
                           8, &refusal);
     if (code) {
-        fprintf(stderr, "fenpay replay: %s " STR_FMT "\n", code_info(code)->en,
-                STR_ARG(refusal.detail));
+        fprintf(stderr, "fenpay replay: %s " STR_FMT "\n", command_code_text(code),
+                STR_ARG(said(a, refusal.detail)));
         exit_code = EXIT_FOUND;
     } else {
-        command_print(open.json,
-                      (const struct printed[]) { { "number", word },
-                                                 { "result", str_of(result_names[result]) } },
-                      2);
+        const char *name = result_names[result], *result_text = open.json ? name : word(name);
+        command_print(
+            open.json,
+            (const struct printed[]) { { "number", given }, { "result", str_of(result_text) } }, 2);
         exit_code = result == HANDLE_FAILED ? EXIT_FOUND : EXIT_FINE;
     }
     runtime_close(r);

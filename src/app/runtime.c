@@ -354,7 +354,7 @@ static void print_not_taken(struct runtime *r, const struct settings *fresh, str
         for (size_t j = 0; j < fresh->accounts.count; j++)
             there = there || str_eq(configs[j].name, account->config.name);
         if (!there)
-            buf_printf(out, "%saccounts: " STR_FMT " is gone", out->n ? ", " : "",
+            buf_printf(out, "%saccounts[" STR_FMT "]", out->n ? ", " : "",
                        STR_ARG(account->config.name));
         account_unref(account);
     }

@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/dev.h"
+#include "app/words.h"
 
 int command_sandbox(const struct command *self, int argc, char **argv)
 {
@@ -61,7 +62,8 @@ int command_sandbox(const struct command *self, int argc, char **argv)
         exit_code = complain(self, e, &info);
     else {
         int got;
-        printf("sandbox ready on port %d; phone page at /phone/\n", http_server_port(server));
+        printf(word("sandbox ready on port %d; phone page at /phone/"), http_server_port(server));
+        putchar('\n');
         fflush(stdout);
         sigwait(&signals, &got);
         exit_code = EXIT_FINE;

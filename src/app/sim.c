@@ -192,11 +192,10 @@ int command_sim(const struct command *self, int argc, char **argv)
     struct sim_seeds seeds = { .payments = payments, .played = played, .ctx = &t };
     if (!read_seeds(seed.n ? seed : range, &seeds) || payments < 1 || payments > 100000 ||
         workers < 0 || workers > 64)
-        return complain(
-            self,
-            err_set(&info, ERR_INVALID, "%s",
-                    word("seeds are N or A..B, payments 1 to 100000, workers up to 64")),
-            &info);
+        return complain(self,
+                        err_set(&info, ERR_INVALID,
+                                "seeds are N or A..B, payments 1 to 100000, workers up to 64"),
+                        &info);
     seeds.workers = (unsigned)workers;
     if (trace)
         return play_loudly(&seeds) ? EXIT_FOUND : EXIT_FINE;

@@ -91,7 +91,7 @@ static void print_advance(int64_t ms)
 static const char *step_name(enum step_kind kind)
 {
     static const char *const names[] = {
-        [STEP_END] = "",          [STEP_CALL] = "call",   [STEP_PHONE] = "phone",
+        [STEP_END] = "",          [STEP_CALL] = "call",   [STEP_PHONE] = "payer",
         [STEP_FAULT] = "fault",   [STEP_HEAL] = "heal",   [STEP_SETTLE] = "wait",
         [STEP_ADVANCE] = "clock", [STEP_BOOKS] = "books", [STEP_CRASH] = "crash",
     };
@@ -100,7 +100,8 @@ static const char *step_name(enum step_kind kind)
 
 void step_print(const struct step *s, struct str what, struct str expect)
 {
-    printf("    %-6s %s%s", step_name(s->kind), s->label ? s->label : "", s->label ? ": " : "");
+    printf("    %-6s %s%s", word(step_name(s->kind)), s->label ? s->label : "",
+           s->label ? ": " : "");
     switch (s->kind) {
     case STEP_END:
         break;

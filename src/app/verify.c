@@ -96,7 +96,12 @@ static bool verifies(struct account *account, struct env *env, struct str body,
 /* "Wechatpay-Nonce: the header is missing" */
 static struct str why_text(struct arena *a, const struct err_info *info)
 {
-    return str_printf(a, "%s%s%s", info->field, info->field[0] ? ": " : "", info->text);
+    return said(a, str_printf(a, "%s%s%s", info->field, info->field[0] ? ": " : "", info->text));
+}
+
+static struct str verdict(bool json, const char *en)
+{
+    return str_of(json ? en : word(en));
 }
 
 static int judge(struct account *account, struct env *env, struct str body,
@@ -106,7 +111,7 @@ static int judge(struct account *account, struct env *env, struct str body,
     struct err_info info = { 0 };
     if (verifies(account, env, body, headers, a, &notice, &info)) {
         command_print(json,
-                      (const struct printed[]) { { "verdict", STR("verifies") },
+                      (const struct printed[]) { { "verdict", verdict(json, "verifies") },
                                                  { "kind", notice.kind },
                                                  { "subject", notice.subject_no },
                                                  { "text", notice.plain },
@@ -131,15 +136,15 @@ static int judge(struct account *account, struct env *env, struct str body,
             verifies(account, env, attempts[i].body, headers, a, &again, &ignored))
             changed = attempts[i].what;
     }
-    command_print(
-        json,
-        (const struct printed[]) {
-            { "verdict", STR("does not verify") },
-            { "part", str_of(notice_reason_name(notice.reason)) },
-            { "why", why_text(a, &info) },
-            { "body", changed ? str_printf(a, "the body was changed on its way: %s", changed)
-                              : STR_NONE } },
-        4);
+    command_print(json,
+                  (const struct printed[]) {
+                      { "verdict", verdict(json, "does not verify") },
+                      { "part", str_of(notice_reason_name(notice.reason)) },
+                      { "why", why_text(a, &info) },
+                      { "body", changed ? str_printf(a, word("the body was changed on its way: %s"),
+                                                     word(changed))
+                                        : STR_NONE } },
+                  4);
     return EXIT_FOUND;
 }
 
@@ -157,9 +162,8 @@ static enum err stored_rule(struct tx *tx, void *arg, struct err_info *info)
     struct callback_bytes c;
     enum err e = callback_bytes_of(tx, v->no.id, &c, info);
     if (e)
-        return e == ERR_NOT_FOUND
-                   ? err_set(info, e, word("there is no " STR_FMT), STR_ARG(v->number))
-                   : e;
+        return e == ERR_NOT_FOUND ? err_set(info, e, "there is no " STR_FMT, STR_ARG(v->number))
+                                  : e;
     v->headers_text = str_dup(v->arena, c.headers_text);
     v->body = str_dup(v->arena, c.body);
     if (!v->account.n)
@@ -171,12 +175,12 @@ static enum err check_what(struct exhibit *v, struct err_info *info)
 {
     bool files = v->headers_file.n && v->body_file.n && v->account.n;
     if (v->number.n && number_parse(v->number, NUMBER_CALLBACK, &v->no))
-        return err_set(info, ERR_INVALID, word("'" STR_FMT "' is no number of a callback (C…)"),
+        return err_set(info, ERR_INVALID, "'" STR_FMT "' is no number of a callback (C…)",
                        STR_ARG(v->number));
     if (!v->number.n && !files)
         return err_set(
-            info, ERR_INVALID, "%s",
-            word("give the number of a stored callback (C…), or --account, --headers and --body"));
+            info, ERR_INVALID,
+            "give the number of a stored callback (C…), or --account, --headers and --body");
     return ERR_OK;
 }
 
@@ -215,8 +219,7 @@ int command_verify(const struct command *self, int argc, char **argv)
     v.arena = a;
     struct account *account = NULL;
     if (!(e = load(&v, r, &info)) && !(account = registry_ref(r->registry, v.account)))
-        e = err_set(&info, ERR_NOT_FOUND, word("no account named '" STR_FMT "'"),
-                    STR_ARG(v.account));
+        e = err_set(&info, ERR_NOT_FOUND, "no account named '" STR_FMT "'", STR_ARG(v.account));
     if (e)
         exit_code = complain(self, e, &info);
     else {

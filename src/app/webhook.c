@@ -47,7 +47,7 @@ static enum err list_rule(struct tx *tx, void *arg, struct err_info *info)
 
 static int refused(const struct command *self, enum code code)
 {
-    fprintf(stderr, "fenpay %s: %s\n", self->name, code_info(code)->en);
+    fprintf(stderr, "fenpay %s: %s\n", self->name, command_code_text(code));
     return code == CODE_NOT_FOUND ? EXIT_FOUND : EXIT_TEMP;
 }
 
@@ -95,9 +95,8 @@ static enum err act_on_one(struct runtime *r, struct arena *a, const struct webh
     int64_t id;
     struct str secret;
     bool on = str_eq(c->action, STR("on"));
-    enum err e = str_int64(c->target, &id)
-                     ? err_set(info, ERR_NOT_FOUND, "%s", word("no such webhook"))
-                     : ERR_OK;
+    enum err e =
+        str_int64(c->target, &id) ? err_set(info, ERR_NOT_FOUND, "no such webhook") : ERR_OK;
     if (!e && str_eq(c->action, STR("rotate"))) {
         if (!(e = webhook_new_secret(&r->centre, c->caller, id, r->master_key, a, &secret, info)))
             print_secret(a, c->json, id, secret);
@@ -116,13 +115,15 @@ static bool is_one_of(struct str action, const char *a, const char *b, const cha
     return str_eq(action, str_of(a)) || str_eq(action, str_of(b)) || str_eq(action, str_of(c));
 }
 
+static const char actions[] = "list; add URL; rotate ID; on ID; off ID";
+
 static enum err act(struct runtime *r, struct arena *a, const struct webhook_command *c,
                     struct err_info *info)
 {
     if (c->target.n && is_one_of(c->action, "on", "off", "rotate"))
         return act_on_one(r, a, c, info);
     if (!c->target.n || !str_eq(c->action, STR("add")))
-        return err_set(info, ERR_INVALID, "list; add URL; rotate ID; on ID; off ID");
+        return err_set(info, ERR_INVALID, "one of: %s", actions);
     int64_t id;
     struct str secret;
     enum err e =
@@ -154,7 +155,7 @@ int command_webhook(const struct command *self, int argc, char **argv)
     unsigned types = 0;
     enum err e = types_text.p ? parse_types(types_text, &types, &info) : ERR_OK;
     if (!e && !caller.n)
-        e = err_set(&info, ERR_INVALID, "%s", word("--caller NAME says whose webhooks"));
+        e = err_set(&info, ERR_INVALID, "--caller NAME says whose webhooks");
     if (e)
         return complain(self, e, &info);
     struct runtime *r = command_open(self, &open, a, &exit_code);

@@ -1,14 +1,17 @@
-/* words.h -- what the commands say to people exists in English and in Chinese: the English text is
- * the key, words.c holds the one table. LC_ALL, LC_MESSAGES or LANG beginning with "zh" chooses
- * Chinese. */
-#ifndef FENPAY_WORDS_H
-#define FENPAY_WORDS_H
+/* words.h -- the language of the commands: --lang, else what LC_ALL, LC_MESSAGES or LANG says;
+ * English unless that begins with "zh". The texts are in words/. */
+#ifndef FENPAY_APP_WORDS_H
+#define FENPAY_APP_WORDS_H
 
-#include <stdbool.h>
+#include "words/words.h"
 
-bool words_in_chinese(void);
-/* The text in the language of the environment; the English one when the table lacks it (a test
- * finds those). */
+enum language word_language(void);
+/* "zh-CN", "en"; false: neither. `name` stays the caller's. Before any other thread runs. */
+bool word_language_choose(struct str name);
+
+/* A text or format of the code that prints it. */
 const char *word(const char *en) __attribute__((format_arg(1)));
+/* A whole text that was made below, into the arena. */
+struct str said(struct arena *a, struct str en);
 
 #endif

@@ -124,8 +124,7 @@ static enum err set_default(const struct reader *r, const struct cfg_key *key, c
     if (key->type == CFG_STR_LIST)
         return default_list(r, key, (struct cfg_str_list *)(void *)ret);
     if (cfg_value(r->arena, r->src, key, str_of(key->fallback), ret, &open_mode, &why))
-        return err_field(r->info, ERR_INTERNAL, key->name, "default of '%s': %s", key->name,
-                         why.text);
+        return err_internal(r->info, "default of '%s': %s", key->name, why.text);
     return ERR_OK;
 }
 
@@ -251,9 +250,11 @@ static enum err unknown_key(const struct reader *r, const yaml_node_t *at,
     struct str *names = arena_array(r->arena, n, sizeof(*names));
     for (size_t i = 0; i < n; i++)
         names[i] = str_of(table[i].name);
-    struct str suggestion = cfg_suggest(r->arena, name, names, n);
-    return wrong(r, at, path, "unknown key '" STR_FMT "'" STR_FMT, STR_ARG(name),
-                 STR_ARG(suggestion));
+    struct str near = cfg_nearest(name, names, n);
+    if (near.n)
+        return wrong(r, at, path, "unknown key '" STR_FMT "' (did you mean '" STR_FMT "'?)",
+                     STR_ARG(name), STR_ARG(near));
+    return wrong(r, at, path, "unknown key '" STR_FMT "'", STR_ARG(name));
 }
 
 /* What the mapping says under `name`; NULL: nothing. */

@@ -98,7 +98,9 @@ void cfg_print_fixed_changes(const struct cfg_key table[], const void *old, cons
 enum err cfg_defaults(struct arena *a, const struct cfg_key table[], void *ret, size_t ret_size,
                       struct err_info *info);
 
-/* The table as text for people (`markdown` false) or as the docs page. */
-void cfg_describe(const struct cfg_key table[], bool markdown, struct buf *out);
+/* The table as text for people (`markdown` false) or as the docs page, in the language that `in`
+ * puts our words into. */
+typedef const char *cfg_language(const char *en);
+void cfg_describe(const struct cfg_key table[], bool markdown, cfg_language *in, struct buf *out);
 
 #endif

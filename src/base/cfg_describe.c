@@ -22,6 +22,12 @@ struct path {
     const struct cfg_key *key;
 };
 
+struct description {
+    bool markdown;
+    cfg_language *in;
+    struct buf *out;
+};
+
 static void add_path(struct buf *out, const struct path *p)
 {
     if (p->above) {
@@ -34,9 +40,10 @@ static void add_path(struct buf *out, const struct path *p)
 }
 
 /* "one of dev, test, production", "integer, 1 to 65535" */
-static void add_type(struct buf *out, const struct cfg_key *key)
+static void add_type(const struct description *d, const struct cfg_key *key)
 {
-    buf_add_str(out, str_of(type_names[key->type]));
+    struct buf *out = d->out;
+    buf_add_str(out, str_of(d->in(type_names[key->type])));
     if (key->type == CFG_ENUM) {
         struct str rest = str_of(key->choices);
         for (const char *comma = " "; rest.p; comma = ", ") {
@@ -45,11 +52,11 @@ static void add_type(struct buf *out, const struct cfg_key *key)
         }
     }
     if (key->max > key->min)
-        buf_printf(out, ", %lld to %lld%s", (long long)key->min, (long long)key->max,
+        buf_printf(out, ", %lld %s %lld%s", (long long)key->min, d->in("to"), (long long)key->max,
                    key->type == CFG_MS ? " ms" : "");
 }
 
-static void add_flags(struct buf *out, const struct cfg_key *key, const char *comma)
+static void add_flags(const struct description *d, const struct cfg_key *key, const char *comma)
 {
     static const struct {
         enum cfg_flags flag;
@@ -60,55 +67,59 @@ static void add_flags(struct buf *out, const struct cfg_key *key, const char *co
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         if (!(key->flags & flags[i].flag))
             continue;
-        buf_printf(out, "%s%s", comma, flags[i].name);
+        buf_printf(d->out, "%s%s", comma, d->in(flags[i].name));
         comma = ", ";
     }
 }
 
-static void line_markdown(struct buf *out, const struct path *p)
+static void line_markdown(const struct description *d, const struct path *p)
 {
     const struct cfg_key *key = p->key;
+    struct buf *out = d->out;
     buf_add_str(out, STR("| `"));
     add_path(out, p);
     buf_add_str(out, STR("` | "));
-    add_type(out, key);
+    add_type(d, key);
     buf_add_str(out, STR(" | "));
     if (key->fallback)
         buf_printf(out, "`%s`", key->fallback);
     buf_add_str(out, STR(" | "));
-    add_flags(out, key, "");
-    buf_printf(out, " | %s |\n", key->help ? key->help : "");
+    add_flags(d, key, "");
+    buf_printf(out, " | %s |\n", key->help ? d->in(key->help) : "");
 }
 
-static void line_text(struct buf *out, const struct path *p)
+static void line_text(const struct description *d, const struct path *p)
 {
     const struct cfg_key *key = p->key;
+    struct buf *out = d->out;
     add_path(out, p);
     buf_add_str(out, STR(": "));
-    add_type(out, key);
+    add_type(d, key);
     if (key->fallback)
-        buf_printf(out, ", default %s", key->fallback);
-    add_flags(out, key, ", ");
-    buf_printf(out, "\n    %s\n", key->help ? key->help : "");
+        buf_printf(out, ", %s %s", d->in("default"), key->fallback);
+    add_flags(d, key, ", ");
+    buf_printf(out, "\n    %s\n", key->help ? d->in(key->help) : "");
 }
 
-static void describe(const struct cfg_key table[], const struct path *above, bool markdown,
-                     struct buf *out)
+static void describe(const struct description *d, const struct cfg_key table[],
+                     const struct path *above)
 {
     for (const struct cfg_key *key = table; key->name; key++) {
         struct path p = { .above = above, .key = key };
-        if (markdown)
-            line_markdown(out, &p);
+        if (d->markdown)
+            line_markdown(d, &p);
         else
-            line_text(out, &p);
+            line_text(d, &p);
         if (key->section)
-            describe(key->section, &p, markdown, out);
+            describe(d, key->section, &p);
     }
 }
 
-void cfg_describe(const struct cfg_key table[], bool markdown, struct buf *out)
+void cfg_describe(const struct cfg_key table[], bool markdown, cfg_language *in, struct buf *out)
 {
+    const struct description d = { markdown, in, out };
     if (markdown)
-        buf_add_str(out, STR("| key | type | default | | meaning |\n|---|---|---|---|---|\n"));
-    describe(table, NULL, markdown, out);
+        buf_add_str(out,
+                    str_of(in("| key | type | default | | meaning |\n|---|---|---|---|---|\n")));
+    describe(&d, table, NULL);
 }

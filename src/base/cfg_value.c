@@ -86,7 +86,7 @@ static enum err read_bool(struct str text, bool *ret, struct err_info *info)
     return ERR_OK;
 }
 
-static enum err read_choice(struct arena *a, const struct cfg_key *key, struct str text, int *ret,
+static enum err read_choice(const struct cfg_key *key, struct str text, int *ret,
                             struct err_info *info)
 {
     struct str names[32];
@@ -100,9 +100,12 @@ static enum err read_choice(struct arena *a, const struct cfg_key *key, struct s
         }
         n++;
     }
-    struct str suggestion = cfg_suggest(a, text, names, n);
-    return err_set(info, ERR_INVALID, "'" STR_FMT "' is none of %s" STR_FMT, STR_ARG(text),
-                   key->choices, STR_ARG(suggestion));
+    struct str near = cfg_nearest(text, names, n);
+    if (near.n)
+        return err_set(info, ERR_INVALID,
+                       "'" STR_FMT "' is none of %s (did you mean '" STR_FMT "'?)", STR_ARG(text),
+                       key->choices, STR_ARG(near));
+    return err_set(info, ERR_INVALID, "'" STR_FMT "' is none of %s", STR_ARG(text), key->choices);
 }
 
 /* All of a small regular file; `errno` says why not. */
@@ -224,7 +227,7 @@ enum err cfg_value(struct arena *a, const struct cfg_source *src, const struct c
     case CFG_BOOL:
         return read_bool(text, ret, info);
     case CFG_ENUM:
-        return read_choice(a, key, text, ret, info);
+        return read_choice(key, text, ret, info);
     case CFG_SECTION:
     case CFG_LIST:
         break;
@@ -234,7 +237,7 @@ enum err cfg_value(struct arena *a, const struct cfg_source *src, const struct c
 
 #define NEAR_MAX 3
 
-struct str cfg_suggest(struct arena *a, struct str wrong, const struct str names[], size_t n)
+struct str cfg_nearest(struct str wrong, const struct str names[], size_t n)
 {
     int nearest = NEAR_MAX + 1;
     size_t at = 0;
@@ -246,7 +249,5 @@ struct str cfg_suggest(struct arena *a, struct str wrong, const struct str names
             at = i;
         }
     }
-    if (nearest > NEAR_MAX)
-        return STR("");
-    return str_printf(a, " (did you mean '" STR_FMT "'?)", STR_ARG(names[at]));
+    return nearest > NEAR_MAX ? STR_NONE : names[at];
 }

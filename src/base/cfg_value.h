@@ -11,7 +11,7 @@
 enum err cfg_value(struct arena *a, const struct cfg_source *src, const struct cfg_key *key,
                    struct str text, void *ret, unsigned *ret_open_mode, struct err_info *info);
 
-/* " (did you mean 'x'?)" for the nearest of `names`, or "" when none is near. */
-struct str cfg_suggest(struct arena *a, struct str wrong, const struct str names[], size_t n);
+/* What somebody who wrote `wrong` meant of `names`; STR_NONE: nothing is near. */
+struct str cfg_nearest(struct str wrong, const struct str names[], size_t n);
 
 #endif

@@ -303,7 +303,7 @@ static void exchange(struct transport *t, struct env *env, const struct http_cal
 struct transport *client_new(struct err_info *info)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
-        err_set(info, ERR_INTERNAL, "libcurl does not start");
+        err_internal(info, "libcurl does not start");
         return NULL;
     }
     /* libcurl leaves SIGPIPE alone with NOSIGNAL, and OpenSSL's writes can raise it. */

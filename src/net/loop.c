@@ -197,7 +197,7 @@ enum err loop_start(struct loop *l, struct err_info *info)
     l->mhd = start_library(l);
     if (!l->mhd)
         return err_set(info, ERR_IO, "listener %s: the HTTP library does not start%s", s->name,
-                       s->cert ? " (does the key fit the certificate?)" : "");
+                       s->cert ? "; does the key fit the certificate?" : "");
     const union MHD_DaemonInfo *epoll = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
     l->mhd_fd = epoll->epoll_fd;
     if (pthread_create(&l->thread, NULL, run, l))

@@ -303,10 +303,13 @@ size_t wechat_keys_notes(const struct account *account, struct arena *a, struct 
                                        .not_after_ms = keys->merchant_not_after_ms };
     for (size_t i = 0; i < keys->count && n < max; i++) {
         const struct wechat_key *key = &keys->table[i];
-        const char *kind = key->certificate ? "platform certificate" : "WeChat Pay public key";
-        ret[n++] = (struct key_note) { .what = str_printf(a, "%s " STR_FMT, kind, STR_ARG(key->id)),
-                                       .not_after_ms = key->not_after_ms,
-                                       .replaced = is_replaced(keys, key) };
+        struct str id = key->id;
+        ret[n++] = (struct key_note) {
+            .what = key->certificate ? str_printf(a, "platform certificate " STR_FMT, STR_ARG(id))
+                                     : str_printf(a, "WeChat Pay public key " STR_FMT, STR_ARG(id)),
+            .not_after_ms = key->not_after_ms,
+            .replaced = is_replaced(keys, key)
+        };
     }
     return n;
 }

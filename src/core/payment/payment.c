@@ -188,25 +188,18 @@ static bool is_terminal(enum payment_status s)
     return s == PAYMENT_SUCCESS || s == PAYMENT_FAILED || s == PAYMENT_CLOSED;
 }
 
-static struct str transaction_text(struct arena *a, struct str transaction_id)
-{
-    return transaction_id.n ? str_printf(a, ", transaction " STR_FMT, STR_ARG(transaction_id))
-                            : STR("");
-}
-
-/* "; payment P… has this transaction", when another one of ours has it. */
-static enum err owner_text(struct tx *tx, const struct payment *p, struct str transaction_id,
-                           struct str *ret, struct err_info *info)
+/* Whether another one of ours has the transaction. */
+static enum err add_owner(struct tx *tx, const struct payment *p, struct str transaction_id,
+                          struct buf *out, struct err_info *info)
 {
     int64_t id;
     struct payment owner;
-    *ret = STR("");
     if (!transaction_id.n)
         return ERR_OK;
     enum err e = payment_sql_by_transaction(tx, p->account, transaction_id, &id, info);
     if (!e && id && id != p->no.id && !(e = payment_load(tx, id, &owner, info)))
-        *ret = str_printf(tx_arena(tx), "; payment " STR_FMT " has this transaction",
-                          STR_ARG(number_str(tx_arena(tx), owner.no)));
+        buf_printf(out, "; payment " STR_FMT " has this transaction",
+                   STR_ARG(number_str(tx_arena(tx), owner.no)));
     return e == ERR_NOT_FOUND ? ERR_OK : e;
 }
 
@@ -215,18 +208,22 @@ static enum err paid_text(struct tx *tx, const struct payment *p, const struct a
 {
     const struct fact *f = x->evidence->fact;
     struct arena *a = tx_arena(tx);
-    struct str owner;
-    enum err e = owner_text(tx, p, f->transaction_id, &owner, info);
-    if (e)
-        return e;
-    *ret = str_printf(
-        a, "%s stated by %s: " STR_FMT STR_FMT "%s; the payment is %s, " STR_FMT STR_FMT STR_FMT,
-        fact_kind_name(x->fact), evidence_kind_name(x->evidence->kind),
-        STR_ARG(money_text(a, f->amount)), STR_ARG(transaction_text(a, f->transaction_id)),
-        f->ours ? "" : ", of another merchant or app", payment_status_name(p->status),
-        STR_ARG(money_text(a, p->amount)), STR_ARG(transaction_text(a, p->transaction_id)),
-        STR_ARG(owner));
-    return ERR_OK;
+    struct buf out;
+    buf_init_arena(&out, a, 1024);
+    buf_printf(&out, "%s stated by %s: " STR_FMT, fact_kind_name(x->fact),
+               evidence_kind_name(x->evidence->kind), STR_ARG(money_text(a, f->amount)));
+    if (f->transaction_id.n)
+        buf_printf(&out, "; transaction " STR_FMT, STR_ARG(f->transaction_id));
+    if (!f->ours)
+        buf_add_str(&out, STR("; of another merchant or app"));
+    buf_printf(&out, "; the payment is %s: " STR_FMT, payment_status_name(p->status),
+               STR_ARG(money_text(a, p->amount)));
+    if (p->transaction_id.n)
+        buf_printf(&out, "; its transaction " STR_FMT, STR_ARG(p->transaction_id));
+    enum err e = add_owner(tx, p, f->transaction_id, &out, info);
+    if (!e)
+        *ret = buf_str(&out);
+    return e;
 }
 
 static enum err open_incident(struct tx *tx, const struct payment *p, enum incident_kind kind,

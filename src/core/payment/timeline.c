@@ -100,11 +100,12 @@ static void add_call(struct timeline *t, struct number subject, const struct cal
 {
     struct arena *a = t->act->arena;
     struct detail d;
-    struct str text =
-        str_printf(a, "%s at account " STR_FMT ": %s%s%s%s" STR_FMT, call_kind_name(row->kind),
-                   STR_ARG(row->account), channel_outcome_name(row->outcome),
-                   row->class == CLASS_NONE ? "" : ", ", channel_class_name(row->class),
-                   row->code.n ? " " : "", STR_ARG(row->code));
+    const char *class = channel_class_name(row->class);
+    struct str text = str_printf(a, "%s at account " STR_FMT ": %s", call_kind_name(row->kind),
+                                 STR_ARG(row->account), channel_outcome_name(row->outcome));
+    if (*class || row->code.n)
+        text = str_printf(a, STR_FMT "; %s%s" STR_FMT, STR_ARG(text), class,
+                          *class && row->code.n ? " " : "", STR_ARG(row->code));
 
     detail_begin(&d, a);
     json_kv_str(&d.json, "call", str_of(call_kind_name(row->kind)));
@@ -148,10 +149,12 @@ static void add_resolution(struct timeline *t, struct number subject,
 {
     struct arena *a = t->act->arena;
     struct detail d;
-    struct str text = str_printf(
-        a, "incident %s resolved: %s%s" STR_FMT "%s" STR_FMT, incident_kind_name(row->kind),
-        incident_action_name(row->resolution), row->who.n ? " by " : "", STR_ARG(row->who),
-        row->reason.n ? ": " : "", STR_ARG(row->reason));
+    struct str text = str_printf(a, "incident %s resolved: %s", incident_kind_name(row->kind),
+                                 incident_action_name(row->resolution));
+    if (row->who.n)
+        text = str_printf(a, STR_FMT "; by " STR_FMT, STR_ARG(text), STR_ARG(row->who));
+    if (row->reason.n)
+        text = str_printf(a, STR_FMT "; because: " STR_FMT, STR_ARG(text), STR_ARG(row->reason));
 
     detail_begin(&d, a);
     json_kv_str(&d.json, "incident_no", number_str(a, row->no));
@@ -189,12 +192,12 @@ static void add_delivery(struct timeline *t, struct number subject, const struct
     struct detail d;
     const char *state = (size_t)row->state < 3 ? states[row->state] : "unknown";
     struct str text =
-        str_printf(a, "%s to " STR_FMT ": %s after %" PRId64 " %s", event_type_name(event->type),
-                   STR_ARG(row->target), state, row->tries, row->tries == 1 ? "try" : "tries");
+        str_printf(a, "%s to " STR_FMT ": %s; tries: %" PRId64, event_type_name(event->type),
+                   STR_ARG(row->target), state, row->tries);
     struct str next = row->state == DELIVERY_PENDING ? clock_rfc3339_ms(a, row->next_ms) : STR_NONE;
     if (next.n)
-        text = str_printf(a, STR_FMT ", %snext try " STR_FMT, STR_ARG(text),
-                          row->lease_until_ms ? "on its way, else " : "", STR_ARG(next));
+        text = str_printf(a, STR_FMT "%s; next try " STR_FMT, STR_ARG(text),
+                          row->lease_until_ms ? "; on its way" : "", STR_ARG(next));
 
     detail_begin(&d, a);
     json_kv_str(&d.json, "event_id", number_str(a, event->no));

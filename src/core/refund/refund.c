@@ -141,12 +141,13 @@ static enum err mismatch(struct tx *tx, const struct refund *r, struct apply *x,
     struct arena *a = tx_arena(tx);
 
     x->move = REFUND_MISMATCH;
-    return open_incident(
-        tx, r, f->ours ? INCIDENT_AMOUNT_MISMATCH : INCIDENT_ACCOUNT_MISMATCH, STR(""),
-        str_printf(a, STR_FMT "; stated are " STR_FMT " of payment " STR_FMT "%s",
-                   STR_ARG(stated(tx, r, x)), STR_ARG(money_text(a, f->amount)),
-                   STR_ARG(str_sub(f->pay_no, 0, 64)), f->ours ? "" : ", of another merchant"),
-        x->trace_id, info);
+    return open_incident(tx, r, f->ours ? INCIDENT_AMOUNT_MISMATCH : INCIDENT_ACCOUNT_MISMATCH,
+                         STR(""),
+                         str_printf(a, STR_FMT "; stated are " STR_FMT " of payment " STR_FMT "%s",
+                                    STR_ARG(stated(tx, r, x)), STR_ARG(money_text(a, f->amount)),
+                                    STR_ARG(str_sub(f->pay_no, 0, 64)),
+                                    f->ours ? "" : "; of another merchant or app"),
+                         x->trace_id, info);
 }
 
 static enum err over_refunded(struct tx *tx, const struct refund *r, const struct payment *p,

@@ -152,13 +152,10 @@ static struct str fitting(struct arena *a, enum incident_kind kind)
     struct buf b;
 
     buf_init_arena(&b, a, 256);
-    buf_printf(&b, "for %s: ", incident_kind_name(kind));
-    size_t start = b.n;
     for (int i = ACTION_ACCEPT; i <= ACTION_IGNORE; i++)
         if (table[kind][i].effect)
-            buf_printf(&b, "%s%s", b.n > start ? ", " : "",
-                       incident_action_name((enum incident_action)i));
-    return buf_str(&b);
+            buf_printf(&b, "%s%s", b.n ? ", " : "", incident_action_name((enum incident_action)i));
+    return str_printf(a, "for %s: " STR_FMT, incident_kind_name(kind), STR_ARG(buf_str(&b)));
 }
 
 /* ---- the second person ---- */

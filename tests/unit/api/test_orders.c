@@ -275,6 +275,19 @@ static void messages_come_in_chinese_when_asked_for(void **state)
         api_ask(t, t->bearer, "GET", "/v1/orders/none", rows[i].header, NULL);
         check_row(str_eq(api_member(t, "message"), str_of(rows[i].message)), rows[i].header);
     }
+    static const struct {
+        const char *body, *message;
+    } details[] = {
+        { "{\"merchant_order_no\":\"\"}", "字段缺失、类型不符或超出范围：不能为空" },
+        { "{\"merchant_orderno\":\"A\"}", "未知字段：是否想写 merchant_order_no？" },
+        { "{\"amount\":1", "请求体不是合法的 JSON：第 11 字节：意外结束" },
+    };
+    for (size_t i = 0; i < COUNT(details); i++) {
+        api_ask(t, t->bearer, "POST", "/v1/orders", "Accept-Language: zh\r\n", details[i].body);
+        check_row(str_eq(api_member(t, "message"), str_of(details[i].message)), details[i].body);
+    }
+    api_ask(t, "nobody", "GET", "/v1/orders/none", "Accept-Language: zh\r\n", NULL);
+    assert_str(api_member(t, "message"), "身份验证失败：密钥无效");
 }
 
 static void the_request_id_is_the_callers(void **state)

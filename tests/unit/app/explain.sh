@@ -56,4 +56,14 @@ printf 'Wechatpay-Serial: 1\n' >headers
 printf '{}' >body
 wants 1 'why +Wechatpay-[A-Za-z]+: the header is missing' verify --account wx-dev --headers headers --body body
 ! grep -q '^$' out && ! grep -Eq '^[a-z]+ *$' out || { echo "empty lines"; cat out; bad=1; }
+
+# The same in Chinese: no line of the story, and no answer of the API, is left in English.
+english='[a-z]{2,},? [a-z]{2,},? [a-z]{2,}|order |payment |callback |tries'
+wants 0 '支付单 PAYING -> SUCCESS（回调）' explain "$pay" --lang zh
+! grep -E "$english" out || bad=1
+wants 0 "^回调 $callback 涉及 $pay" explain "$callback" --lang zh
+wants 1 '缺少请求头' verify --account wx-dev --headers headers --body body --lang zh
+call "timeline/$pay" -H 'Accept-Language: zh-CN' | grep -o '"text":"[^"]*"' >out
+grep -q '支付单 PAYING -> SUCCESS（回调）' out && ! grep -E "$english" out || { cat out; bad=1; }
+call "timeline/$pay" | grep -q '"text":"payment PAYING -> SUCCESS (callback)"' || { echo "the timeline is not English"; bad=1; }
 exit $bad

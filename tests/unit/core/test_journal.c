@@ -276,9 +276,9 @@ static void when_a_delivery_is_tried_next(void **state)
         size_t n;
         assert_int_equal(timeline_read(&w.c, &w.act, p.no, &t, &n, &r), CODE_OK);
         const char *want = str_printf(w.world.arena,
-                                      "payment.success to webhook:1: pending after 1 try, %snext "
+                                      "payment.success to webhook:1: pending; tries: 1%s; next "
                                       "try " STR_FMT,
-                                      leased ? "on its way, else " : "",
+                                      leased ? "; on its way" : "",
                                       STR_ARG(clock_rfc3339_ms(w.world.arena, WORLD_NOW_MS + 5000)))
                                .p;
         assert_true(told(t, n, TIMELINE_DELIVERY, want));

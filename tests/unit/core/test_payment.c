@@ -213,8 +213,8 @@ static void one_transaction_for_two_payments(void **state)
     assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_TRANSACTION_CLASH);
     struct number_text owner = number_text(a);
     assert_detail(w, str_printf(w->world.arena,
-                                "PAID stated by callback: 88.00 CNY (8800 fen), transaction T1; "
-                                "the payment is PAYING, 88.00 CNY (8800 fen); payment %s has this "
+                                "PAID stated by callback: 88.00 CNY (8800 fen); transaction T1; "
+                                "the payment is PAYING: 88.00 CNY (8800 fen); payment %s has this "
                                 "transaction",
                                 owner.s)
                          .p);
@@ -225,7 +225,7 @@ static void details_have_no_loose_ends(void **state)
     struct core *w = *state;
     struct number no = attempt(w, "o1", PAYMENT_PAYING);
     assert_int_equal(core_paid(w, no, 500, NULL), PAYMENT_QUARANTINED);
-    assert_detail(w, "PAID stated by callback: 5.00 CNY (500 fen); the payment is PAYING, 88.00 "
+    assert_detail(w, "PAID stated by callback: 5.00 CNY (500 fen); the payment is PAYING: 88.00 "
                      "CNY (8800 fen)");
 }
 

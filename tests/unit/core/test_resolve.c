@@ -368,8 +368,8 @@ static void a_cancelled_order_is_revived(void **state)
     struct refusal refusal = { 0 };
     assert_int_equal(timeline_read(&w->c, &w->act, no, &entries, &n, &refusal), CODE_OK);
     for (size_t i = 0; i < n; i++)
-        told += str_eq(entries[i].text, STR("incident PAID_AFTER_CLOSE resolved: revive by "
-                                            "operator:amy: because"));
+        told += str_eq(entries[i].text, STR("incident PAID_AFTER_CLOSE resolved: revive; by "
+                                            "operator:amy; because: because"));
     assert_int_equal(told, 1);
 
     /* Asked twice by one person: the same answer. By another one, or something else: too late. */
