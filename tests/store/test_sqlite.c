@@ -351,7 +351,6 @@ int main(void)
         STORE_TEST(commands_write_beside_a_server),
         STORE_TEST(log_starts_again_without_stopping_writers),
         STORE_TEST(writer_makes_room_the_nearer_the_limit),
-        STORE_TEST(writer_makes_room_the_nearer_the_limit),
         STORE_TEST(log_keeps_its_limit),
         STORE_TEST(log_recovers_from_a_long_reader),
         STORE_TEST(closing_leaves_one_file),
