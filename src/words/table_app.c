@@ -247,6 +247,7 @@ const struct words_pair words_app[] = {
     /* explain: what kind of entry */
     { "move", "流转" },
     { "call", "调用" },
+    { "event", "事件" },
     { "delivery", "投递" },
     { "incident", "异常单" },
 

@@ -5,7 +5,7 @@
 /* clang-format off */
 const struct words_pair words_core[] = {
     /* the timeline */
-    { "%s %s -> %s (%s)", "%t %s -> %s（%t）" },
+    { "%s %s -> %s (%s)", "%t %t -> %s（%t）" },
     { "order", "订单" },
     { "payment", "支付单" },
     { "created", "创建" },

@@ -58,12 +58,24 @@ wants 1 'why +Wechatpay-[A-Za-z]+: the header is missing' verify --account wx-de
 ! grep -q '^$' out && ! grep -Eq '^[a-z]+ *$' out || { echo "empty lines"; cat out; bad=1; }
 
 # The same in Chinese: no line of the story, and no answer of the API, is left in English.
-english='[a-z]{2,},? [a-z]{2,},? [a-z]{2,}|order |payment |callback |tries'
+english='[a-z]{2,},? [a-z]{2,},? [a-z]{2,}|(^|[" ])(order|payment|callback|event|call|move|nothing|tries) '
 wants 0 '支付单 PAYING -> SUCCESS（回调）' explain "$pay" --lang zh
 ! grep -E "$english" out || bad=1
 wants 0 "^回调 $callback 涉及 $pay" explain "$callback" --lang zh
 wants 1 '缺少请求头' verify --account wx-dev --headers headers --body body --lang zh
 call "timeline/$pay" -H 'Accept-Language: zh-CN' | grep -o '"text":"[^"]*"' >out
 grep -q '支付单 PAYING -> SUCCESS（回调）' out && ! grep -E "$english" out || { cat out; bad=1; }
+# What is stored was stored in English, and is read in both.
+curl -s "http://127.0.0.1:$((base + 3))/sandbox/v1/faults" -d '{"fault":"WRONG_AMOUNT_TAKEN","amount_delta":-1,"times":1}'
+odd=$(call payments -d '{"merchant_order_no":"B-1","user_id":"u1","subject":"Tea","amount":990,"currency":"CNY","channel":"wechat","method":"native"}' |
+  sed -n 's/.*"pay_no":"\([^"]*\)".*/\1/p')
+curl -s "http://127.0.0.1:$((base + 3))/phone/pay/$odd" -d '' >/dev/null
+until call "incidents?kind=AMOUNT_MISMATCH" -H 'Accept-Language: zh' | grep -q '"detail":"PAID，来自回调：9.89 CNY'; do
+  [ $((looks = ${looks:-0} + 1)) -lt 200 ] || { echo "no incident in Chinese"; exit 1; }
+done
+wants 0 '异常单 AMOUNT_MISMATCH（未处理）：PAID，来自回调：9.89 CNY' explain "$odd" --lang zh
+! grep -E "$english" out || bad=1
+wants 0 'incident AMOUNT_MISMATCH, open: PAID stated by callback: 9.89 CNY' explain "$odd"
+
 call "timeline/$pay" | grep -q '"text":"payment PAYING -> SUCCESS (callback)"' || { echo "the timeline is not English"; bad=1; }
 exit $bad
