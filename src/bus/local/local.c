@@ -31,6 +31,7 @@ struct publish {
     unsigned
         broken; /* a bit a consumer: everything of this turn goes to its delivery rows untried */
 
+    int64_t first; /* the event with which an earlier run of this transaction began; 0: none */
     bool stumbled; /* written by the rule when a consumer failed; the turn decides what it means */
     struct stumble now;
     size_t done, parked;
@@ -140,6 +141,12 @@ static enum err publish_rule(struct tx *tx, void *arg, struct err_info *info)
     p->done = p->parked = 0;
     if ((e = outbox_sql_pending(tx, p->max, list, &n, info)) || !n)
         return e;
+    /* Gone from its place: the earlier run was committed and its answer got lost. Its ids are in use,
+     * so what is pending now waits for another transaction. */
+    p->more = p->first && p->first != list[0].event.no.id;
+    if (p->more)
+        return ERR_OK;
+    p->first = list[0].event.no.id;
     kill_point("bus.publish");
     if ((e = feed_sql_last(tx, &seq, info)) || (e = webhook_sql_count(tx, &webhooks, info)))
         return e;
@@ -232,6 +239,7 @@ enum err bus_turn(struct bus *bus, size_t *ret_done, struct err_info *info)
         job.bytes = p.max * 512;
 
         p.stumbled = false;
+        p.first = 0;
         enum store_outcome outcome = store_run(bus->o.store, &job, info);
         if (outcome == STORE_COMMITTED)
             break;

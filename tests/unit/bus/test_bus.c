@@ -1,6 +1,8 @@
 /* The local bus: publishing in batches, a failing consumer alone, feed, replay, parking. */
 #include "bus_world.h"
 
+#include "store/driver.h"
+
 #define ALL_TYPES 0xfffeu
 
 struct fixture {
@@ -244,6 +246,63 @@ static void the_figures(void **state)
     end(&f);
 }
 
+/* ---- a COMMIT whose answer gets lost, and an event that comes before the rule runs again ---- */
+
+static bool answer_lost;
+
+static enum err commit_unheard(struct conn *c, struct err_info *info)
+{
+    static const char another[] =
+        "INSERT INTO outbox SELECT id + 1, slot, type, subject_kind, subject_id, caller, sequence,"
+        " data, trace_id, parked, create_time, update_time FROM outbox;"
+        "INSERT INTO outbox_due SELECT create_time, id FROM outbox WHERE id = (SELECT max(id) FROM "
+        "outbox)";
+    enum err e = sqlite_driver.commit(c, info);
+    if (e || answer_lost)
+        return e;
+    answer_lost = true;
+    assert_ok(sqlite_driver.script(c, str_of(another), info));
+    return err_set(info, ERR_IO, "the answer got lost");
+}
+
+static enum err take_an_id(struct tx *tx, const struct event *event, void *ctx,
+                           struct err_info *info)
+{
+    (void)ctx;
+    return tx_exec(tx, &taker_effect, BINDS(bind_int(tx_new_id(tx)), bind_int(event->no.id)), NULL,
+                   info);
+}
+
+/* The ids that the first event's effect took are in use. */
+static void a_lost_answer_and_a_new_event(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct store_driver driver = sqlite_driver;
+    struct err_info info = { 0 };
+    begin(&f);
+    emit(&f.w, EVENT_PAYMENT_SUCCESS, 1, 1);
+    store_close(f.w.store);
+    driver.settles_unknown = true;
+    driver.commit = commit_unheard;
+    answer_lost = false;
+    struct store_options o = world_options(&f.w, false);
+    o.driver = &driver;
+    assert_ok(store_open(&o, &f.w.store, &info));
+    bus_free(f.bus);
+    f.consumers[0].consume = take_an_id;
+    struct bus_options bo = bus_world_options(&f.w, &f.r, f.consumers, 1);
+    f.bus = bus_new(&bo);
+
+    publish(f.bus);
+    assert_true(answer_lost);
+    publish(f.bus);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM consumed_event"), 2);
+    assert_int_equal(ASK(&f.w, "SELECT count(DISTINCT due) FROM order_due"), 2);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM event_feed"), 2);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +315,7 @@ int main(void)
         cmocka_unit_test(the_feed_is_in_publish_order_per_caller),
         cmocka_unit_test(replay_reaches_webhooks_again_and_consumers_once),
         cmocka_unit_test(the_figures),
+        cmocka_unit_test(a_lost_answer_and_a_new_event),
     };
     return RUN_TESTS(tests);
 }
