@@ -28,6 +28,16 @@ static const char *const mutation_names[] = {
     [MUTATION_UNKNOWN_FORGOTTEN] = "unknown_forgotten",
     [MUTATION_CLOSE_UNHEARD] = "close_unheard",
     [MUTATION_SURPLUS_UNTOLD] = "surplus_untold",
+    [MUTATION_STALE_ROW] = "stale_row",
+    [MUTATION_REDELIVERY_DONE] = "redelivery_done",
+    [MUTATION_BYTES_LOST] = "bytes_lost",
+    [MUTATION_ATTEMPT_UNGUARDED] = "attempt_unguarded",
+    [MUTATION_CLOSE_UNASKED] = "close_unasked",
+    [MUTATION_MARKED_UNSENT] = "marked_unsent",
+    [MUTATION_DEAD_TARGET] = "dead_target",
+    [MUTATION_LOSER_WINS] = "loser_wins",
+    [MUTATION_LEASE_IGNORED] = "lease_ignored",
+    [MUTATION_FEED_BY_MINT] = "feed_by_mint",
 };
 _Static_assert(sizeof(mutation_names) / sizeof(mutation_names[0]) == MUTATIONS, "all have a name");
 

@@ -18,6 +18,16 @@ enum mutation {
     MUTATION_UNKNOWN_FORGOTTEN, /* a prepay without an answer counts as none */
     MUTATION_CLOSE_UNHEARD,     /* a close without an answer counts as one that was done */
     MUTATION_SURPLUS_UNTOLD,    /* money that an order did not want opens no incident */
+    MUTATION_STALE_ROW,         /* an answer is applied to the row as it was before the call */
+    MUTATION_REDELIVERY_DONE,   /* a callback that comes again counts as done, whatever it was */
+    MUTATION_BYTES_LOST,        /* when our rule fails, the callback's bytes are undone with it */
+    MUTATION_ATTEMPT_UNGUARDED, /* an attempt is stored whatever its order says by now */
+    MUTATION_CLOSE_UNASKED,     /* a close is neither preceded nor followed by a query */
+    MUTATION_MARKED_UNSENT,     /* a delivery is marked done before it is sent */
+    MUTATION_DEAD_TARGET,       /* a consumer that fails on an event keeps it from everybody */
+    MUTATION_LOSER_WINS,        /* a payment that came too late becomes its order's all the same */
+    MUTATION_LEASE_IGNORED,     /* a call does not wait for another one about the same payment */
+    MUTATION_FEED_BY_MINT,      /* the feed counts events as they were made, not as published */
     MUTATIONS                   /* how many, not one of them */
 };
 

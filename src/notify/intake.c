@@ -83,6 +83,8 @@ bool intake_read(struct intake *k, const struct http_headers *headers, struct ar
 
 bool intake_stored(struct intake *k, enum store_outcome outcome, const struct err_info *info)
 {
+    if (outcome == STORE_REFUSED && mutation_on(MUTATION_BYTES_LOST))
+        return false;
     if (outcome == STORE_REFUSED && !k->keep_only) {
         k->info = *info;
         LOG(k->centre->env->log, LOG_ERROR, "callback.rule_failed",

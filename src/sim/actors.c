@@ -184,6 +184,31 @@ static void pay_at_the_phone(struct shop_order *o)
                  (int64_t)sandbox_pay(o->s->sandbox, number_str(o->s->arena, no), &info));
 }
 
+/* Until there is something to show. Nothing yet: the channel has not answered; asked again. */
+static void start_until_shown(struct shop_order *o, struct ask *k)
+{
+    for (int i = 0; i < TRIES && !k->shown; i++) {
+        if (!insist(o->s, "start", serve_start, k) || k->code)
+            return;
+        o->no = k->payment.order_no;
+        if (!k->shown)
+            sim_sleep(o->s, sim_below(o->s, 5000));
+    }
+    if (!k->shown)
+        return;
+    o->shown_until_ms = k->payment.expire_ms;
+    if (o->shown_n < SHOWN_MAX)
+        o->shown[o->shown_n++] = k->payment.no;
+}
+
+/* The same request once more, while the first is under way. */
+static void double_click(struct sim *s, void *arg)
+{
+    struct ask *k = arg;
+    start_until_shown(k->o, k);
+    s->actors--;
+}
+
 /* `method`: what this shopper did the last time, and mostly does again. */
 static void start_to_pay(struct shop_order *o, unsigned shopper, const char **method)
 {
@@ -204,19 +229,13 @@ static void start_to_pay(struct shop_order *o, unsigned shopper, const char **me
         k.pay.request_id = str_printf(s->arena, "r-%lld", (long long)sim_below(s, 1000000));
         break;
     }
-    /* Nothing to show yet: the channel has not answered. Asked again. */
-    for (int i = 0; i < TRIES && !k.shown; i++) {
-        if (!insist(s, "start", serve_start, &k) || k.code)
-            return;
-        o->no = k.payment.order_no;
-        if (!k.shown)
-            sim_sleep(s, sim_below(s, 5000));
+    if (sim_chance(s, 15)) {
+        struct ask *twin = arena_one(s->arena, struct ask);
+        *twin = k;
+        s->actors++;
+        sim_spawn(s, "shopper", NULL, double_click, twin);
     }
-    if (!k.shown)
-        return;
-    o->shown_until_ms = k.payment.expire_ms;
-    if (o->shown_n < SHOWN_MAX)
-        o->shown[o->shown_n++] = k.payment.no;
+    start_until_shown(o, &k);
 }
 
 /* ---- people ---- */

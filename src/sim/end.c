@@ -240,6 +240,12 @@ static bool has_id(const struct ids *k, int64_t id)
     return k->n && bsearch(&id, k->ids, k->n, sizeof id, compare_ids);
 }
 
+/* A callback that is done has moved its payment, or an incident says why not. */
+SQL(end_done_for_nothing,
+    "SELECT COUNT(*) FROM callback_log c JOIN payment_order p ON p.id = c.subject_id"
+    " WHERE c.handle_result = 1 AND c.kind = 'TRANSACTION.SUCCESS' AND p.evidence_ref <> c.id"
+    " AND NOT EXISTS (SELECT 1 FROM incident i WHERE i.subject_id = p.id)");
+
 static void check_acknowledged(struct sim *s)
 {
     struct ids k = { .arena = s->arena, .sql = &end_callbacks };
@@ -249,6 +255,8 @@ static void check_acknowledged(struct sim *s)
         if (!has_id(&k, about.id))
             sim_fail(s, about, "a callback was acknowledged, and it is lost");
     }
+    if (sim_count(s, &end_done_for_nothing))
+        sim_fail(s, (struct number) { 0 }, "a callback counts as done, and it did nothing");
 }
 
 /* ---- events ---- */
@@ -298,6 +306,20 @@ SQL(end_moves_untold, "SELECT (SELECT COUNT(*) FROM payment_order WHERE status =
 SQL(end_dead_untold, "SELECT COUNT(*) FROM event_delivery e WHERE state = 2 AND NOT EXISTS"
                      " (SELECT 1 FROM incident i WHERE i.discriminator = e.target)");
 
+SQL(end_fed, "SELECT COUNT(*) FROM event_feed WHERE caller = ? AND seq <= ?");
+
+static enum err fed_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct sim *s = arg;
+    int64_t n;
+    enum err e =
+        tx_select_int(tx, &end_fed, BINDS(bind_int(SIM_CALLER), bind_int(s->fed_seq)), &n, info);
+    if (!e && n != s->fed)
+        sim_fail(s, (struct number) { 0 },
+                 "the reader of the feed saw %" PRId64 " events of %" PRId64, s->fed, n);
+    return e;
+}
+
 static void check_events(struct sim *s)
 {
     static const struct {
@@ -314,6 +336,7 @@ static void check_events(struct sim *s)
     };
     static_assert(EVENT_PAYMENT_SUCCESS == 1 && EVENT_PAYMENT_CLOSED == 3 && EVENT_ORDER_PAID == 4,
                   "in the SQL");
+    sim_read(s, fed_rule, s);
     for (size_t i = 0; i < sizeof zero / sizeof *zero; i++) {
         int64_t n = sim_count(s, zero[i].sql);
         if (n)

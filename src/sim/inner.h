@@ -88,7 +88,7 @@ struct sim_temper {
     int64_t skew_max_ms;     /* how far a node's clock stands from the channel's, and steps */
     bool webhook, dead_hook; /* a subscriber; another one that never answers */
     int hook_percent;        /* how often the first fails */
-    bool operators;
+    bool operators, reader;  /* of the feed */
 };
 
 struct sim_env {
@@ -145,6 +145,7 @@ struct sim {
 
     struct list acknowledged; /* struct sim_ack: callbacks that were told "ok" */
     struct list received;     /* struct sim_ack: events at the webhook */
+    int64_t fed, fed_seq;     /* events read from the feed so far, and the last one's number */
     struct sim_watch *watch;
 
     bool failed;

@@ -1,5 +1,5 @@
 /* operators.c -- people at the centre's own desk, who take up callbacks and events again whenever
- * it seems good to them. */
+ * it seems good to them, and a merchant's system that reads the feed. */
 #include "sim/inner.h"
 
 #include "bus/bus.h"
@@ -7,6 +7,7 @@
 
 #define PAUSE_MS    30000
 #define PATIENCE_MS 10000
+#define FEED_PAGE   16
 
 struct again {
     int64_t id;
@@ -72,8 +73,51 @@ static void operator_main(struct sim *s, void *arg)
     }
 }
 
+/* ---- the feed ---- */
+
+struct reading {
+    int64_t after, last;
+    size_t n;
+};
+
+static enum err read_feed_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct reading *k = arg;
+    struct event events[FEED_PAGE];
+    int64_t seqs[FEED_PAGE];
+    enum err e = feed_read(tx, SIM_CALLER, k->after, FEED_PAGE, events, seqs, &k->n, info);
+    if (!e && k->n)
+        k->last = seqs[k->n - 1];
+    return e;
+}
+
+static void serve_feed(struct sim_process *p, void *arg)
+{
+    struct err_info info = { 0 };
+    if (store_read(p->centre.store, 0, "feed", read_feed_rule, arg, &info))
+        sim_fail(p->sim, (struct number) { 0 }, "the feed cannot be read: %s", info.text);
+}
+
+/* Page after page, each time behind the last number it has seen. */
+static void reader(struct sim *s, void *arg)
+{
+    (void)arg;
+    for (;;) {
+        struct reading *k = arena_one(s->arena, struct reading);
+        k->after = s->fed_seq;
+        if (sim_call(s, "feed", serve_feed, k, PATIENCE_MS) && k->n) {
+            s->fed += (int64_t)k->n;
+            s->fed_seq = k->last;
+        } else {
+            sim_sleep(s, s->healed ? SIM_PAUSE_MAX_MS : 1 + sim_below(s, PAUSE_MS));
+        }
+    }
+}
+
 void sim_operators_start(struct sim *s)
 {
+    if (s->temper.reader)
+        sim_spawn(s, "reader", NULL, reader, NULL);
     if (s->temper.operators)
         sim_spawn(s, "operator", NULL, operator_main, NULL);
 }

@@ -57,6 +57,7 @@ static void choose_temper(struct sim *s)
     t->accounts = 1 + (int)sim_below(s, SIM_ACCOUNTS);
     t->bus_ms = bus_paces[sim_below(s, 4)];
     t->webhook = sim_chance(s, 40);
+    t->reader = sim_chance(s, 30);
     t->stuck_ms = sim_chance(s, 50) ? 60000 : 30 * 60000;
     if (!sim_chance(s, 15)) /* else a good day */
         choose_troubles(s, t);

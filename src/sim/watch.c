@@ -247,10 +247,12 @@ static void check_ended(struct sim *s, struct number no, int64_t expire_ms,
     if (evidence == EVIDENCE_NOT_EXIST &&
         s->now_ms <= expire_ms + MARGIN_MS - s->temper.skew_max_ms)
         sim_fail(s, no, "ended because it does not exist, before that proves anything");
-    if (s->now_ms < expire_ms &&
-        !sandbox_trade_get(s->sandbox, number_str(s->arena, no), s->arena, &t) &&
-        str_eq(t.state, STR("NOTPAY")))
+    if (sandbox_trade_get(s->sandbox, number_str(s->arena, no), s->arena, &t))
+        return;
+    if (s->now_ms < expire_ms && str_eq(t.state, STR("NOTPAY")))
         sim_fail(s, no, "ended, and it can be paid at the channel");
+    if (!s->temper.typing && t.taken_fen)
+        sim_fail(s, no, "ended, and it had been paid at the channel");
 }
 
 static enum err watch_one_payment(struct tx *tx, struct sim *s, int64_t id, struct err_info *info)

@@ -272,6 +272,8 @@ static enum err deliver_webhook(struct bus *bus, const struct delivery *d, bool 
     int64_t began_us = env_mono_us(bus->o.env);
     bool unreachable;
 
+    if (mutation_on(MUTATION_MARKED_UNSENT) && settle(bus, d, STR_NONE, info))
+        return ERR_BUSY;
     enum err e = webhook_send(bus, a, webhook, d->event_id, &unreachable, &why);
     *ret_prompt =
         target_heard(bus, webhook, !unreachable, (env_mono_us(bus->o.env) - began_us) / 1000);

@@ -6,6 +6,7 @@
  * that is not done is handled again with the new bytes; 1 and 3 count as done. */
 #include "core/callback/callback.h"
 
+#include "base/killpoint.h"
 #include "core/callback/apply.h"
 #include "core/callback/callback_sql.h"
 #include "core/incident/incident.h"
@@ -233,6 +234,11 @@ static enum err take(struct tx *tx, struct callback_input *in, struct callback_s
         return ERR_OK;
     }
     in->repeated = true;
+    if (mutation_on(MUTATION_REDELIVERY_DONE)) {
+        in->duplicate = true;
+        *ret_id = 0;
+        return callback_sql_result(tx, ret_row->row.no.id, HANDLE_DONE, STR_NONE, 0, 0, info);
+    }
     if (is_done(ret_row->row.result)) {
         in->duplicate = true;
         in->result = ret_row->row.result;

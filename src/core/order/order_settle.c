@@ -7,6 +7,7 @@
 
 #include "base/killpoint.h"
 #include "core/incident/incident.h"
+#include "core/order/order_sql.h"
 #include "core/payment/payment.h"
 
 /* ---- a success that no order wants ---- */
@@ -57,6 +58,10 @@ static enum err surplus(struct tx *tx, const struct centre_settings *settings, s
 
     if (!mutation_on(MUTATION_SURPLUS_UNTOLD))
         e = incident_open(tx, &incident, &opened, info);
+    if (!e && mutation_on(MUTATION_LOSER_WINS))
+        e = order_sql_paid(
+            tx, o, &o->journal,
+            &(struct order_paid) { p->no, (int)p->channel, p->transaction_id, p->pay_ms }, info);
     if (!e)
         e = payment_set_settled(tx, p, SETTLED_SURPLUS, info);
     if (!e && incident.policy == POLICY_REVIVE)

@@ -22,7 +22,7 @@
 
 bool payment_lease_live(const struct payment *p, int64_t now_ms)
 {
-    return p->call_owner != 0 && p->call_until_ms > now_ms;
+    return p->call_owner != 0 && p->call_until_ms > now_ms && !mutation_on(MUTATION_LEASE_IGNORED);
 }
 
 bool payment_is_open(const struct payment *p)
@@ -223,8 +223,14 @@ static enum err take_call(struct tx *tx, struct call *k, enum call_kind kind, in
     if (e && e != ERR_EXISTS)
         return e;
     *ret_call_id = id;
+    struct payment before = k->payment;
     if ((e = payment_load(tx, k->no.id, &k->payment, info)))
         return e;
+    if (mutation_on(MUTATION_STALE_ROW)) { /* the planted bug: nothing is compared, only set */
+        before.version = k->payment.version;
+        before.journal = k->payment.journal;
+        k->payment = before;
+    }
     if (!*ret_mine) {
         k->from = k->payment.status;
         k->move = PAYMENT_ALREADY;
@@ -348,7 +354,8 @@ static enum err take_close(struct tx *tx, void *arg, struct err_info *info)
     enum err e = take_call(tx, k, CALL_CLOSE, &call_id, &mine, info);
 
     bool shut = k->answer.outcome == CHANNEL_DONE ||
-                (k->answer.outcome == CHANNEL_UNKNOWN && mutation_on(MUTATION_CLOSE_UNHEARD));
+                (k->answer.outcome == CHANNEL_UNKNOWN && mutation_on(MUTATION_CLOSE_UNHEARD)) ||
+                (k->answer.outcome == CHANNEL_REFUSED && mutation_on(MUTATION_CLOSE_UNASKED));
     if (!e && !mine && shut) {
         struct evidence evidence = { .kind = EVIDENCE_ANSWER, .ref = call_id, .actor = k->actor };
         e = apply(tx, k, FACT_SHUT, &evidence, CAUSE_CLOSE, info);
@@ -427,7 +434,8 @@ static enum err lease_rule(struct tx *tx, void *arg, struct err_info *info)
         return e;
     r->taken = p.call_owner == lease;
     if (!r->taken && lease_wanted(&p, r->what) && !payment_lease_live(&p, now)) {
-        if ((e = payment_sql_lease_take(tx, &p, lease, now + r->for_ms, p.call_owner != 0, info)))
+        bool lost = p.call_owner != 0 && !mutation_on(MUTATION_LEASE_IGNORED);
+        if ((e = payment_sql_lease_take(tx, &p, lease, now + r->for_ms, lost, info)))
             return e;
         r->taken = true;
     }
