@@ -150,8 +150,8 @@ static enum err publish_rule(struct tx *tx, void *arg, struct err_info *info)
     p->done = p->parked = 0;
     if ((e = outbox_sql_pending(tx, p->max, list, &n, info)) || !n)
         return e;
-    /* Gone from its place: the earlier run was committed and its answer got lost. Its ids are in use,
-     * so what is pending now waits for another transaction. */
+    /* Gone from its place: the earlier run was committed and its answer got lost. Its ids are in
+     * use, so what is pending now waits for another transaction. */
     p->more = p->first && p->first != list[0].event.no.id;
     if (p->more)
         return ERR_OK;

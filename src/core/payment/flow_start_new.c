@@ -56,9 +56,8 @@ static enum err insert_attempt(struct tx *tx, struct store_attempt *r, struct or
     if ((e = due_insert(tx, &payment_due, p->next_query_ms, p->no.id, info)) ||
         (e = journal_insert(tx, &row, info)))
         return e;
-    return mutation_on(MUTATION_ATTEMPT_UNGUARDED)
-               ? ERR_OK
-               : order_attempt_started(tx, o, r->s->act, info);
+    return mutation_on(MUTATION_ATTEMPT_UNGUARDED) ? ERR_OK
+                                                   : order_attempt_started(tx, o, r->s->act, info);
 }
 
 /* Transaction 1. Its own number found means that it ran before (a lost COMMIT answer): nothing is
