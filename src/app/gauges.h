@@ -1,5 +1,4 @@
-/* gauges.h -- what is counted when /metrics is scraped: the process, the store's queues, backlogs
- * and what must be zero. */
+/* gauges.h -- what is counted when /metrics is scraped: the store's queues. */
 #ifndef FENPAY_GAUGES_H
 #define FENPAY_GAUGES_H
 

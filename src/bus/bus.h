@@ -112,7 +112,7 @@ struct str webhook_signature(struct arena *a, struct str id, int64_t timestamp_s
                              const struct str secrets[], size_t n);
 
 struct bus_stats {
-    int64_t pending, oldest_ms, deliveries_pending, dead;
+    int64_t pending, oldest_ms /* how old it is */, deliveries_pending, dead;
 };
 enum err bus_stats(struct tx *tx, struct bus_stats *ret, struct err_info *info);
 /* The next target in order of text behind `after` that has deliveries, and how many of them are

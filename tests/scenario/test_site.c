@@ -545,6 +545,30 @@ static int drop_keys(void **state)
     return 0;
 }
 
+/* ---- what it says of itself ---- */
+
+static void a_backlog_is_as_old_as_its_oldest_event(void **state)
+{
+    (void)state;
+    struct site s;
+    site_open(&s);
+    struct str pay_no = open_payment(&s, "\"method\":\"native\"");
+    ask(&s, s.runtime->api_server, "POST",
+        str_cstr(s.arena, str_printf(s.arena, "/v1/payments/" STR_FMT "/close", STR_ARG(pay_no))),
+        s.bearer, STR("{}"));
+    assert_int_equal(s.status, 200);
+
+    ask(&s, s.runtime->ops_server, "GET", "/metrics", STR("none"), STR_NONE);
+    const char *text = str_cstr(s.arena, s.answer);
+    const char *backlog = strstr(text, "\nfenpay_outbox_backlog ");
+    const char *oldest = strstr(text, "\nfenpay_outbox_oldest_seconds ");
+    assert_true(backlog && oldest);
+    assert_int_equal(atoll(strchr(backlog, ' ')), 1);
+    assert_in_range(atoll(strchr(oldest, ' ')), 0, 3600);
+    stop(&s);
+    site_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -554,6 +578,7 @@ int main(void)
         cmocka_unit_test(an_account_with_open_payments_stays),
         cmocka_unit_test(a_reload_keeps_the_contract),
         cmocka_unit_test(secrets_stay_inside),
+        cmocka_unit_test(a_backlog_is_as_old_as_its_oldest_event),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("site", tests, make_keys, drop_keys);
