@@ -12,7 +12,7 @@
 #include "base/metrics.h"
 #include "channel/registry.h"
 #include "core/channel_key/channel_key.h"
-#include "core/incident/incident.h"
+#include "core/invariant/invariant.h"
 
 enum verdict { FINE, WARN, BAD };
 
@@ -152,20 +152,23 @@ static void check_disk(struct findings *f, const struct settings *s)
         "disk", str_printf(f->arena, word("%llu MB free beside the database"), mb));
 }
 
-#define INCIDENTS_COUNTED 100
-
 struct counts {
     struct bus_stats bus;
-    size_t incidents;
+    int64_t incidents;
 };
 
 static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct counts *c = arg;
-    struct incident_row *rows = arena_array(tx_arena(tx), INCIDENTS_COUNTED, sizeof *rows);
-    enum err e = bus_stats(tx, &c->bus, info);
-    struct incident_filter open = { .limit = INCIDENTS_COUNTED };
-    return e ? e : incident_list(tx, &open, rows, &c->incidents, info);
+    int64_t of_kind[INCIDENT_KINDS];
+    enum err e;
+
+    if ((e = bus_stats(tx, &c->bus, info)) || (e = invariant_incidents(tx, of_kind, info)))
+        return e;
+    c->incidents = 0;
+    for (int kind = 0; kind < INCIDENT_KINDS; kind++)
+        c->incidents += of_kind[kind];
+    return ERR_OK;
 }
 
 static void check_store(struct findings *f, struct site *site)
@@ -182,9 +185,7 @@ static void check_store(struct findings *f, struct site *site)
                    (long long)c.bus.pending, (long long)c.bus.deliveries_pending,
                    (long long)c.bus.dead));
     say(f, c.incidents ? WARN : FINE, "incidents",
-        str_printf(f->arena,
-                   word(c.incidents == INCIDENTS_COUNTED ? "%zu open or more" : "%zu open"),
-                   c.incidents));
+        str_printf(f->arena, word("%lld open"), (long long)c.incidents));
 }
 
 static void open_database(struct findings *f, struct site *site)

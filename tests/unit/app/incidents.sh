@@ -57,6 +57,7 @@ wants 0 "^$incident .*AMOUNT_MISMATCH +hold +$first  0.77 CNY" incident list --k
 wants 0 '^actions +accept,' incident show "$incident"
 wants 0 "^incident $incident is about $first" explain "$incident"
 wants 2 "no kind named 'MISMATCH'" incident list --kind MISMATCH
+wants 0 '^warn +incidents +2 open$' doctor --offline
 wants 2 'open, resolved or all' incident list --state closed
 wants 2 'resolve ACTION NO' incident resolve
 wants 2 "no action named 'forget'" incident resolve forget "$incident" --reason x

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 #include "bus/bus.h"
+#include "core/invariant/invariant.h"
 
 struct reading {
     int64_t pay_id;
@@ -154,6 +155,23 @@ static enum err listing_rule(struct tx *tx, void *arg, struct err_info *info)
     return incident_list(tx, &l->filter, l->rows, &l->n, info);
 }
 
+static enum err count_open_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    return invariant_incidents(tx, arg, info);
+}
+
+static void open_incidents_are_counted_by_kind(void **state)
+{
+    struct core *w = *state;
+    int64_t n[INCIDENT_KINDS];
+    for (int64_t i = 1; i <= 130; i++)
+        opens(w, i % 13 ? INCIDENT_PAID_TWICE : INCIDENT_QUERY_STUCK, i, NULL);
+    world_read(&w->world, count_open_rule, n);
+    assert_int_equal(n[INCIDENT_PAID_TWICE], 120);
+    assert_int_equal(n[INCIDENT_QUERY_STUCK], 10);
+    assert_int_equal(n[INCIDENT_KEY_EXPIRING], 0);
+}
+
 static void listing_incidents(void **state)
 {
     struct core *w = *state;
@@ -293,6 +311,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_edit_shows),
         cmocka_unit_test(a_known_hash),
         CORE_TEST(one_incident_and_its_count),
+        CORE_TEST(open_incidents_are_counted_by_kind),
         CORE_TEST(listing_incidents),
         cmocka_unit_test(the_story_of_an_order),
         cmocka_unit_test(codes),
