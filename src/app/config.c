@@ -87,7 +87,8 @@ int command_config(const struct command *self, int argc, char **argv)
     struct str where;
     for (size_t at = 0; settings_open_secret(&s, a, &at, &where);)
         printf("%s: " STR_FMT ": %s\n", word("warn"), STR_ARG(where),
-               word("others may read the file of this secret: chmod 600"));
+               word("others may read or change the file of this secret: chmod 600, or 640 for the "
+                    "group of the service"));
     printf(STR_FMT ": ", STR_ARG(config));
     printf(word(s.accounts.count == 1 ? "fine, %zu account" : "fine, %zu accounts"),
            s.accounts.count);

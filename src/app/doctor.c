@@ -115,7 +115,8 @@ static void check_configuration(struct findings *f, const struct settings *s)
     for (size_t at = 0; settings_open_secret(s, f->arena, &at, &where);)
         say(f, WARN, "secrets",
             str_printf(f->arena, STR_FMT ": %s", STR_ARG(where),
-                       word("others may read the file of this secret: chmod 600")));
+                       word("others may read or change the file of this secret: chmod 600, or 640 "
+                            "for the group of the service")));
 }
 
 static void check_machine(struct findings *f)

@@ -61,8 +61,8 @@ enum err settings_parse(struct arena *a, struct str name, struct str text, struc
 enum err settings_account_open(const struct settings *s, size_t i, struct env *env,
                                struct account **ret, struct err_info *info);
 
-/* The next secret, from *at on, whose file more than its owner may read, with its place. False:
- * none left. */
+/* The next secret, from *at on, whose file is open to others, with its place. False: none
+ * left. */
 bool settings_open_secret(const struct settings *s, struct arena *a, size_t *at, struct str *ret);
 
 /* The file of a SQLite database, or STR_NONE. */

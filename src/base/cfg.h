@@ -61,7 +61,8 @@ typedef enum err cfg_decrypt(void *ctx, struct arena *a, struct str enc, struct 
 struct cfg_mark {
     struct str path; /* "accounts[0].wechat.mchid" */
     size_t line;
-    unsigned open_mode; /* the mode of a secret's file that more than its owner may read, else 0 */
+    unsigned open_mode; /* of a secret's file: its mode when others may read or write it, or its
+                           group write it, else 0 */
 };
 struct cfg_marks {
     struct str name; /* of the file */

@@ -10,6 +10,8 @@
 #include "base/arena.h"
 
 #define SECRET_MAX (64 << 10)
+/* Group reading is how a service reads what root owns (root:fenpay 0640). */
+#define OPEN_MODE 027
 
 /* A number may carry one of these behind it. */
 struct unit {
@@ -197,7 +199,7 @@ static enum err read_text(struct arena *a, const struct cfg_source *src, const s
         if (str_starts(text, file)) {
             unsigned mode = 0;
             enum err e = secret_of_file(a, src, str_sub(text, file.n, text.n), ret, &mode, info);
-            *ret_open_mode = key->flags & CFG_PUBLIC || !(mode & 077) ? 0 : mode;
+            *ret_open_mode = key->flags & CFG_PUBLIC || !(mode & OPEN_MODE) ? 0 : mode;
             return e;
         }
         if (str_starts(text, env))

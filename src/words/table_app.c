@@ -150,7 +150,7 @@ const struct words_pair words_app[] = {
     { "the database is up to date: %d steps applied", "数据库已是最新：执行了 %d 个步骤" },
     { "fine, %zu account", "正常，%zu 个账户" },
     { "fine, %zu accounts", "正常，%zu 个账户" },
-    { "others may read the file of this secret: chmod 600", "其他用户可读取该密钥文件：请 chmod 600" },
+    { "others may read or change the file of this secret: chmod 600, or 640 for the group of the service", "其他用户可读取或修改该密钥文件：请 chmod 600，供服务所在组读取时 chmod 640" },
 
     /* demo, dev */
     { "as told", "符合预期" },

@@ -63,7 +63,21 @@ wants "fenpay.yaml:8: accounts[0].api_url: must be https" 's|environment: test|e
 { printf '\xef\xbb\xbf'; cat good.yaml; } >fenpay.yaml
 "$fenpay" config >out 2>&1 || { echo "byte order mark"; cat out; bad=1; }
 
-chmod 644 keys/apiv3.key keys/platform.cert.pem
-"$fenpay" config >out 2>&1
-grep -q 'fenpay.yaml:13: accounts\[0\].wechat.apiv3_key' out && ! grep -q platform_certs out || { echo "open secret"; cat out; bad=1; }
+# A secret that others may read, or more than its owner may write, is named; root:fenpay 640 is how many install it.
+modes() { # MODE yes|no
+  chmod "$1" keys/apiv3.key
+  "$fenpay" config >out 2>&1
+  local named=no
+  grep -q 'fenpay.yaml:13: accounts\[0\].wechat.apiv3_key' out && named=yes
+  [ $named = "$2" ] && ! grep -q platform_certs out || { echo "a secret of mode $1"; cat out; bad=1; }
+}
+chmod 644 keys/platform.cert.pem
+modes 400 no
+modes 600 no
+modes 440 no
+modes 640 no
+modes 644 yes
+modes 604 yes
+modes 660 yes
+modes 602 yes
 exit $bad
