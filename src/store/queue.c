@@ -13,6 +13,8 @@
 
 #include "base/fibre.h"
 
+#define GATHER_US      2000
+#define GATHER_RULES   64 /* enough for a batch */
 #define PROBE_MS       500
 #define PROBE_BYTES    (2 * BATCH_BYTES)
 #define UNKNOWN_TRIES  3
@@ -191,12 +193,32 @@ size_t store_waiting(struct store *s)
     return (size_t)n;
 }
 
+/* Callbacks come one by one, and a commit for each costs several times what they cost together: the
+ * first pages of every tree, the sync. So while they are coming, batches begin at least so far
+ * apart. Whoever comes to an idle store waits for nobody. Called and left with the lock held. */
+static void let_callbacks_gather(struct store *s, int64_t begun_us)
+{
+    int64_t wait_us = begun_us + GATHER_US - env_mono_us(s->env);
+    if (s->batch->rules[STORE_CALLBACK] == 0 || wait_us <= 0 || wait_us > GATHER_US ||
+        sum(s->queued) >= GATHER_RULES || s->stopping)
+        return;
+    pthread_mutex_unlock(&s->lock);
+    nanosleep(&(struct timespec) { .tv_nsec = wait_us * 1000 }, NULL);
+    pthread_mutex_lock(&s->lock);
+}
+
 void *store_writer_main(void *arg)
 {
     struct store *s = arg;
     pthread_setname_np(pthread_self(), "store");
     pthread_mutex_lock(&s->lock);
-    while (turn(s, BATCH_RULES) > 0 || !s->stop_threads) {
+    for (;;) {
+        int64_t begun_us = env_mono_us(s->env);
+        bool worked = turn(s, BATCH_RULES) > 0;
+        if (!worked && s->stop_threads)
+            break;
+        if (worked)
+            let_callbacks_gather(s, begun_us);
         if (next_line(s) >= 0)
             continue;
         if (!s->full) {

@@ -106,6 +106,20 @@ static void commands_write_beside_a_server(void **state)
     assert_int_equal(rows_in_all(&f), 2 * (200 + 51));
 }
 
+/* Each of these is alone when it is committed; the next batch does not begin at once. */
+static void callbacks_wait_for_company(void **state)
+{
+    (void)state;
+    fixture_open(&f);
+    int64_t start = env_mono_us(f.options.env);
+    for (int i = 1; i <= 20; i++) {
+        struct act act = { .id = i, .job.class = STORE_CALLBACK };
+        assert_int_equal(act_run(&f, &act), STORE_COMMITTED);
+    }
+    assert_true(env_mono_us(f.options.env) - start >= 19 * 2000);
+    assert_int_equal(rows_in_all(&f), 2 * 20);
+}
+
 /* ---- the log ---- */
 
 static int64_t log_bytes(void)
@@ -145,7 +159,7 @@ static void log_starts_again_without_stopping_writers(void **state)
     assert_true(log_frames() > 12000);
     int64_t id = 1000;
     while (log_frames() > 12000 && id < 100000) {
-        struct act act = { .id = id++ };
+        struct act act = { .id = id++, .job.class = STORE_API };
         assert_int_equal(act_run(&f, &act), STORE_COMMITTED);
     }
     assert_true(log_frames() < 12000);
@@ -349,6 +363,7 @@ int main(void)
         STORE_TEST(file_is_private),
         STORE_TEST(wrong_places_are_refused),
         STORE_TEST(commands_write_beside_a_server),
+        STORE_TEST(callbacks_wait_for_company),
         STORE_TEST(log_starts_again_without_stopping_writers),
         STORE_TEST(writer_makes_room_the_nearer_the_limit),
         STORE_TEST(log_keeps_its_limit),
