@@ -103,6 +103,7 @@ enum err job_invariants(struct job_context *ctx, size_t max, size_t *ret_done,
             m->invariants_after = 0;
             break;
         }
+        env_sleep_ms(c->env, STORE_READ_PAUSE_MS);
     }
     return e;
 }

@@ -81,6 +81,9 @@ bool store_reserve(struct store *store, const struct store_job *job);
 void store_submit(struct store *store, struct store_job *job);
 
 #define STORE_READ_MS_MAX 50
+/* Whoever reads page upon page sleeps so long between two: the log starts again only in a moment
+ * when nobody reads, and a scan without a pause made it grow for seconds (systems.md F7). */
+#define STORE_READ_PAUSE_MS 10
 
 /* A snapshot for at most that long; longer readers come back page by page. Writing in it is
  * ERR_INTERNAL. Inside, tx_new_id is not available. */

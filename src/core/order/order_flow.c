@@ -554,6 +554,8 @@ enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired,
         }
         if (s->n)
             s->after = s->rows[s->n - 1];
+        if (s->n == SWEEP_PAGE)
+            env_sleep_ms(c->env, STORE_READ_PAUSE_MS);
     } while (s->n == SWEEP_PAGE && repaired < max);
     *ret_repaired = repaired;
     return ERR_OK;

@@ -3,6 +3,8 @@
  * commits of several sizes; counted as frames of the write-ahead log. */
 #include "../flow_world.h"
 
+#include "core/order/order.h"
+
 #define PAYMENTS  4000
 #define CALLBACKS 600
 
@@ -112,8 +114,25 @@ static void few_bytes_each(void **state)
     flow_world_close(&f);
 }
 
+/* 4,000 open payments are eight pages: between two of them the log may start again. */
+static void long_scans_leave_pauses(void **state)
+{
+    (void)state;
+    static struct attempt list[PAYMENTS];
+    struct flow_world f;
+    struct err_info info = { 0 };
+    size_t repaired;
+    flow_world_open(&f, false);
+    flow_attempts(&f, list, PAYMENTS);
+    int64_t before = env_now_ms(f.w.env);
+    assert_int_equal(order_settle_sweep(&f.c, 100, &repaired, &info), ERR_OK);
+    assert_true(env_now_ms(f.w.env) - before >= 7 * STORE_READ_PAUSE_MS);
+    flow_world_close(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(few_bytes_each) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(few_bytes_each),
+                                        cmocka_unit_test(long_scans_leave_pauses) };
     return RUN_TESTS(tests);
 }
