@@ -153,6 +153,9 @@ static void check_disk(struct findings *f, const struct settings *s)
         "disk", str_printf(f->arena, word("%llu MB free beside the database"), mb));
 }
 
+#define DAY_MS    86400000
+#define PAGES_MAX 1000 /* some seconds: a busy day may be longer */
+
 struct counts {
     struct bus_stats bus;
     int64_t incidents;
@@ -161,15 +164,48 @@ struct counts {
 static enum err count_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct counts *c = arg;
-    int64_t of_kind[INCIDENT_KINDS];
+    struct invariant_incidents incidents;
     enum err e;
 
-    if ((e = bus_stats(tx, &c->bus, info)) || (e = invariant_incidents(tx, of_kind, info)))
+    if ((e = bus_stats(tx, &c->bus, info)) || (e = invariant_incidents(tx, &incidents, info)))
         return e;
     c->incidents = 0;
-    for (int kind = 0; kind < INCIDENT_KINDS; kind++)
-        c->incidents += of_kind[kind];
+    for (int kind = 0; kind < INCIDENT_KINDS_END; kind++)
+        c->incidents += incidents.open[kind];
     return ERR_OK;
+}
+
+static enum err invariants_rule(struct tx *tx, void *pass, struct err_info *info)
+{
+    return invariant_step(tx, pass, info);
+}
+
+/* The same that the job counts, over what was made within a day. */
+static void check_invariants(struct findings *f, struct site *site)
+{
+    struct invariant_pass p = { .since_ms = env_now_ms(&site->env) - DAY_MS };
+    struct err_info info = { 0 };
+    bool broken = false;
+    for (int i = 0; i < PAGES_MAX && !p.over; i++) {
+        if (store_read(site->store, 0, "doctor", invariants_rule, &p, &info)) {
+            say(f, BAD, "rules", str_dup(f->arena, str_of(info.text)));
+            return;
+        }
+        if (p.after_id) /* more of this table */
+            env_sleep_ms(&site->env, STORE_READ_PAUSE_MS);
+    }
+    for (int i = 0; i < INVARIANTS; i++) {
+        if (!p.broken[i])
+            continue;
+        broken = true;
+        say(f, BAD, "rules",
+            str_printf(f->arena, word("%s: %lld, for example %s"),
+                       word(invariant_text((enum invariant)i)), (long long)p.broken[i],
+                       number_text(p.example[i]).s));
+    }
+    if (!broken)
+        say(f, FINE, "rules",
+            str_printf(f->arena, word("%lld rows looked at, every rule holds"), (long long)p.rows));
 }
 
 static void check_store(struct findings *f, struct site *site)
@@ -187,6 +223,7 @@ static void check_store(struct findings *f, struct site *site)
                    (long long)c.bus.dead));
     say(f, c.incidents ? WARN : FINE, "incidents",
         str_printf(f->arena, word("%lld open"), (long long)c.incidents));
+    check_invariants(f, site);
 }
 
 static void open_database(struct findings *f, struct site *site)

@@ -31,7 +31,10 @@ const struct metric_def metrics_table[] = {
     { "fenpay_invariant_violations", METRIC_GAUGE, "rule", "Rows that break a rule: must be 0" },
     { "fenpay_open_attempts", METRIC_GAUGE, NULL, "Payments that are not final" },
     { "fenpay_quarantined", METRIC_GAUGE, NULL, "Payments in quarantine" },
-    { "fenpay_incidents_open", METRIC_GAUGE, "kind", "Incidents that wait for a person" },
+    { "fenpay_incidents_open", METRIC_GAUGE, "kind", "Incidents that are open" },
+    { "fenpay_incidents_oldest_seconds", METRIC_GAUGE, "kind", "Age of the oldest of them" },
+    { "fenpay_incidents_braked", METRIC_GAUGE, NULL,
+      "Those that were not refunded because the brake was over: must return to 0" },
 
     { "fenpay_callbacks_received_total", METRIC_COUNTER, "account,kind",
       "Callbacks that verified" },

@@ -1,8 +1,9 @@
-/* order_consumer.c -- what a payment's end means for its order. The effects are decided by the
- * order module from the rows as they are, so an event that comes twice, late or out of order does
- * no harm. */
+/* order_consumer.c -- what a payment's end means for its order, and for a person who was asked to
+ * look at it. The effects are decided from the rows as they are, so an event that comes twice, late
+ * or out of order does no harm. */
 #include "consumer/consumer.h"
 
+#include "core/incident/incident.h"
 #include "core/order/order.h"
 #include "core/payment/payment.h"
 
@@ -13,10 +14,15 @@ static_assert(ORDER_SETTLE_IDS + 1 <= CONSUMER_IDS, "a settle fits into a consum
 static enum err consume(struct tx *tx, const struct event *event, void *ctx, struct err_info *info)
 {
     const struct centre *c = ctx;
+    const unsigned in_the_dark =
+        INCIDENT_BIT(INCIDENT_QUERY_STUCK) | INCIDENT_BIT(INCIDENT_RISK_HELD);
     int64_t order_id;
     struct order order;
     enum err e = payment_order_id(tx, event->subject.id, &order_id, info);
 
+    if (!e)
+        e = incident_recovered(tx, event->subject.id, in_the_dark, STR("the payment has ended"),
+                               info);
     if (e)
         return e;
     if (event->type == EVENT_PAYMENT_SUCCESS) {

@@ -1,34 +1,17 @@
 /* invariants.c -- counts what must be zero, and tells the metrics.
  *
- * A pass goes over the payments of three days, some thousands a run and 500 a snapshot; the figures
- * change when a pass is over. What is older was looked at while it was young and moves no more on
- * its own. */
+ * A pass goes over what was made within three days, some thousand rows a run; the figures change
+ * when a pass is over. What is older was looked at while it was young and moves no more on its own.
+ */
 #include "base/log.h"
 #include "base/metrics.h"
 #include "job/jobs.h"
 
-#include <string.h>
+#define PASS_MS (3LL * 24 * 60 * 60 * 1000)
 
-#define PASS_MS   (3LL * 24 * 60 * 60 * 1000)
-#define PAGE_ROWS 500
-
-struct page {
-    struct job_memory *m;
-    int64_t n;
-};
-
-static enum err page_rule(struct tx *tx, void *arg, struct err_info *info)
+static enum err step_rule(struct tx *tx, void *pass, struct err_info *info)
 {
-    struct page *p = arg;
-    int64_t after = p->m->invariants_after;
-    struct invariants sum = p->m->invariants;
-    enum err e = invariant_page(tx, &after, PAGE_ROWS, &sum, &p->n, info);
-
-    if (!e) {
-        p->m->invariants_after = after;
-        p->m->invariants = sum;
-    }
-    return e;
+    return invariant_step(tx, pass, info);
 }
 
 struct figures {
@@ -36,49 +19,60 @@ struct figures {
     struct env *env;
 };
 
+static void set(struct figures *f, const char *family, const char *label, int64_t value)
+{
+    metric_set(metrics_get(f->m, family, label), value);
+}
+
+static enum err incidents(struct tx *tx, struct figures *f, struct err_info *info)
+{
+    struct invariant_incidents i;
+    enum err e = invariant_incidents(tx, &i, info);
+
+    if (e)
+        return e;
+    for (int k = INCIDENT_PAID_AFTER_CLOSE; k < INCIDENT_KINDS_END; k++) {
+        const char *kind = incident_kind_name((enum incident_kind)k);
+        int64_t age_ms = i.oldest_ms[k] ? tx_now_ms(tx) - i.oldest_ms[k] : 0;
+        set(f, "fenpay_incidents_open", kind, i.open[k]);
+        set(f, "fenpay_incidents_oldest_seconds", kind, age_ms > 0 ? age_ms / 1000 : 0);
+    }
+    set(f, "fenpay_incidents_braked", NULL, i.braked);
+    return ERR_OK;
+}
+
 /* Dead deliveries by target, the outbox, incidents: cheap enough for every run. */
 static enum err figures_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct figures *f = arg;
     struct bus_stats bus;
-    int64_t incidents[INCIDENT_KINDS], dead;
+    int64_t dead;
     struct str target = STR("");
     enum err e;
 
-    if ((e = bus_stats(tx, &bus, info)) || (e = invariant_incidents(tx, incidents, info)))
+    if ((e = bus_stats(tx, &bus, info)) || (e = incidents(tx, f, info)))
         return e;
-    metric_set(metrics_get(f->m, "fenpay_outbox_backlog", NULL), bus.pending);
-    metric_set(metrics_get(f->m, "fenpay_outbox_oldest_seconds", NULL), bus.oldest_ms / 1000);
-    for (int k = INCIDENT_PAID_AFTER_CLOSE; k <= INCIDENT_LEDGER_IMBALANCE; k++)
-        metric_set(
-            metrics_get(f->m, "fenpay_incidents_open", incident_kind_name((enum incident_kind)k)),
-            incidents[k]);
+    set(f, "fenpay_outbox_backlog", NULL, bus.pending);
     while (!(e = bus_dead_next(tx, target, &target, &dead, info)))
-        metric_set(metrics_get(f->m, "fenpay_deliveries_dead", str_cstr(tx_arena(tx), target)),
-                   dead);
+        set(f, "fenpay_deliveries_dead", str_cstr(tx_arena(tx), target), dead);
     return e == ERR_NOT_FOUND ? ERR_OK : e;
 }
 
-static void publish(struct env *env, const struct invariants *s)
+static void publish(struct env *env, const struct invariant_pass *p)
 {
-    const struct {
-        const char *family, *label;
-        int64_t value;
-        bool must_be_zero;
-    } rows[] = {
-        { "fenpay_open_attempts", NULL, s->open, false },
-        { "fenpay_quarantined", NULL, s->quarantined, false },
-        { "fenpay_paid_unsettled", NULL, s->unsettled, true },
-        { "fenpay_terminal_without_evidence", NULL, s->no_evidence, true },
-        { "fenpay_invariant_violations", "overdrawn", s->overdrawn, true },
-        { "fenpay_invariant_violations", "winner", s->winner, true },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        metric_set(metrics_get(env->metrics, rows[i].family, rows[i].label), rows[i].value);
-        if (rows[i].must_be_zero && rows[i].value)
-            LOG(env->log, LOG_ERROR, "job.invariant_broken",
-                log_cstr("which", rows[i].label ? rows[i].label : rows[i].family),
-                log_int("rows", rows[i].value));
+    struct figures f = { .m = env->metrics, .env = env };
+
+    set(&f, "fenpay_open_attempts", NULL, p->open);
+    set(&f, "fenpay_quarantined", NULL, p->quarantined);
+    set(&f, "fenpay_paid_unsettled", NULL, p->unsettled);
+    set(&f, "fenpay_terminal_without_evidence", NULL, p->broken[BROKEN_NO_EVIDENCE]);
+    for (int i = 0; i < INVARIANTS; i++) {
+        const char *name = invariant_name((enum invariant)i);
+        struct number_text example = number_text(p->example[i]);
+        set(&f, "fenpay_invariant_violations", name, p->broken[i]);
+        if (p->broken[i])
+            LOG(env->log, LOG_ERROR, "job.invariant_broken", log_cstr("which", name),
+                log_int("rows", p->broken[i]), log_cstr("example", example.s));
     }
 }
 
@@ -91,19 +85,17 @@ enum err job_invariants(struct job_context *ctx, size_t max, size_t *ret_done,
     enum err e = store_read(c->store, 0, "invariant.figures", figures_rule, &f, info);
 
     *ret_done = 0;
-    if (!e && !m->invariants_after) {
-        memset(&m->invariants, 0, sizeof m->invariants);
-        m->invariants_after = number_first_id(env_now_ms(c->env) - PASS_MS) - 1;
+    if (!e && !m->invariants_run)
+        m->invariants = (struct invariant_pass) { .since_ms = env_now_ms(c->env) - PASS_MS };
+    for (size_t i = 0; i < max && !e && !m->invariants.over; i++) {
+        m->invariants_run = true;
+        e = store_read(c->store, 0, "invariant.page", step_rule, &m->invariants, info);
+        if (m->invariants.after_id) /* more of this table */
+            env_sleep_ms(c->env, STORE_READ_PAUSE_MS);
     }
-    for (size_t i = 0; i < max && !e; i++) {
-        struct page p = { .m = m };
-        e = store_read(c->store, 0, "invariant.payments", page_rule, &p, info);
-        if (!e && p.n < PAGE_ROWS) {
-            publish(c->env, &m->invariants);
-            m->invariants_after = 0;
-            break;
-        }
-        env_sleep_ms(c->env, STORE_READ_PAUSE_MS);
+    if (m->invariants_run && m->invariants.over) {
+        m->invariants_run = false;
+        publish(c->env, &m->invariants);
     }
     return e;
 }

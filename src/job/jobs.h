@@ -8,8 +8,8 @@
 
 /* One pass of the invariants job takes many runs when there are many payments. */
 struct job_memory {
-    int64_t invariants_after; /* 0: the next pass begins */
-    struct invariants invariants;
+    struct invariant_pass invariants;
+    bool invariants_run; /* a pass is under way */
 };
 
 enum err job_query_payments(struct job_context *ctx, size_t max, size_t *ret_done,

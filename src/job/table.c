@@ -13,7 +13,7 @@ const struct job jobs[] = {
     { "outbox", SECONDS(10), 1000, false, job_outbox },
     { "deliveries", SECONDS(10), 64, false, job_deliveries },
     { "settle_sweep", MINUTES(1), 500, false, job_settle_sweep },
-    { "invariants", MINUTES(1), 40, false, job_invariants },
+    { "invariants", MINUTES(1), 200, false, job_invariants },
     { "keys", MINUTES(60), 1, false, job_keys },
     { "retention", MINUTES(60), 1000, false, job_retention },
     { "node", MINUTES(1), 1, true, job_node },

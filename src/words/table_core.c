@@ -144,6 +144,22 @@ const struct words_pair words_core[] = {
     { "the order is not cancelled any more, or some of the money is on its way back", "订单已不是取消状态，或部分款项正在退回" },
     { "its money is held: accept it, or ask again with retry", "其款项被冻结：请用 accept 接受，或用 retry 重新查询" },
     { "the callback has been handled", "该回调已处理" },
+    { "the payment has ended", "支付单已有结果" },
+
+    /* what must be zero */
+    { "paid, and its order does not know it", "已支付但订单未入账" },
+    { "final without evidence", "终态没有凭据" },
+    { "more goes back than was paid", "退款超过实付" },
+    { "says it settled an order that says otherwise", "支付单与订单的生效关系不一致" },
+    { "money of no order, and no incident about it", "不属于任何订单的款项没有异常单" },
+    { "set aside by no operator", "未经人工的搁置" },
+    { "money is held, and nobody is asked about it", "被冻结的款项没有待处理的异常单" },
+    { "nobody has asked about it for a day", "一天以上没有查询" },
+    { "the sums of its refunds are others", "退款合计与退款单不一致" },
+    { "a paid order without its payment", "已支付订单缺少生效支付单" },
+    { "an order was cancelled after it had been paid", "已付款的订单被取消" },
+    { "the journal has been edited, or is not whole", "流水被改动或不完整" },
+    { "a move that no table allows", "状态表不允许的流转" },
 
     /* the tables of states */
     { "fact \\ status", "事实 \\ 状态" },

@@ -19,5 +19,7 @@ struct applied {
 /* In a rule, once the row `callback_id` stands. Takes up to CALLBACK_IDS - 1 ids. */
 enum err callback_apply(struct tx *tx, const struct callback_input *in, int64_t callback_id,
                         struct applied *ret, struct err_info *info);
+/* A failed one has been handled after all: what a person was asked to look at is answered. */
+enum err callback_recovered(struct tx *tx, int64_t callback_id, struct err_info *info);
 
 #endif

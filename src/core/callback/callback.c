@@ -184,6 +184,14 @@ enum err callback_apply(struct tx *tx, const struct callback_input *in, int64_t 
 
 /* ---- the rule ---- */
 
+enum err callback_recovered(struct tx *tx, int64_t callback_id, struct err_info *info)
+{
+    return incident_recovered(tx, callback_id,
+                              INCIDENT_BIT(INCIDENT_CALLBACK_STUCK) |
+                                  INCIDENT_BIT(INCIDENT_ORPHAN_PAYMENT),
+                              STR("the callback has been handled"), info);
+}
+
 static bool is_done(enum handle_result result)
 {
     return result == HANDLE_DONE || result == HANDLE_NOTHING;
@@ -205,6 +213,8 @@ static enum err conclude(struct tx *tx, const struct callback_stored *row, int64
         callback_sql_result(tx, id, result, str_sub(reason, 0, REASON_MAX), retries, next, info);
     if (!e && schedule)
         e = due_insert(tx, &callback_due, next, id, info);
+    if (!e && row->row.no.id && result != HANDLE_FAILED)
+        e = callback_recovered(tx, id, info);
     return e;
 }
 

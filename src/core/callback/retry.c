@@ -131,6 +131,8 @@ static enum err conclude(struct tx *tx, const struct again *g, const struct call
         e = callback_sql_result(tx, id, result, reason, retries, next, info);
     if (!e && failed && g->due && !next)
         e = stuck(tx, g, reason, info);
+    if (!e && !failed)
+        e = callback_recovered(tx, id, info);
     return e;
 }
 

@@ -32,7 +32,7 @@ END
 wants 1 '^ok .*1 account$' '^BAD +database +run fenpay migrate: there is no data/fenpay.db yet$' '^ok +keys .*merchant certificate' '^(ok|warn|BAD) +disk '
 "$fenpay" migrate >/dev/null || bad=1
 [ "$(stat -c %a data)" = 700 ] || { echo "the folder is open"; bad=1; }
-wants 0 '^ok +database' '^ok +incidents +0 open$'
+wants 0 '^ok +database' '^ok +incidents +0 open$' '^ok +rules +0 rows looked at, every rule holds$'
 sed -i "s|'1900000001'|x|" fenpay.yaml
 wants 1 '^BAD +keys +fenpay.yaml:7: accounts\[0\].wechat.mchid: must be 1 to 32 digits$' '^ok +database' '^(ok|warn|BAD) +disk '
 echo 'nonsense: 1' >>fenpay.yaml

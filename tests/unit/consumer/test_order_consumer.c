@@ -65,6 +65,36 @@ static void the_last_attempt_ended(void **state)
     flow_world_close(&f);
 }
 
+static enum err stuck_rule(struct tx *tx, void *pay_no, struct err_info *info)
+{
+    struct incident incident = { .kind = INCIDENT_QUERY_STUCK,
+                                 .subject = *(struct number *)pay_no,
+                                 .detail = STR("nobody knows") };
+    enum err e = incident_open(tx, &incident, NULL, info);
+    incident.kind = INCIDENT_TRANSACTION_CLASH; /* not answered by its end */
+    return e ? e : incident_open(tx, &incident, NULL, info);
+}
+
+static void an_end_answers_what_was_stuck(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct bus *bus = bus_over(&f);
+    struct attempt paid = flow_attempt(&f, "A1"), closed = flow_attempt(&f, "A2");
+    world_run(&f.w, stuck_rule, &paid.pay_no);
+    world_run(&f.w, stuck_rule, &closed.pay_no);
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "PAID", paid.pay_no, "T1", 8800));
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "SHUT", closed.pay_no, "", 8800));
+    turn(bus);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM incident WHERE state = 1 AND kind = 8 AND "
+                               "resolution = 9"),
+                     2);
+    assert_int_equal(ASK(&f.w, "SELECT count(*) FROM incident WHERE state = 0 AND kind = 5"), 2);
+    bus_free(bus);
+    flow_world_close(&f);
+}
+
 struct dead {
     struct event event;
     struct str target;
@@ -180,9 +210,8 @@ static void the_dead_are_tried_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(success_settles_the_order),
-        cmocka_unit_test(the_last_attempt_ended),
-        cmocka_unit_test(the_dead_are_told_of),
+        cmocka_unit_test(success_settles_the_order),     cmocka_unit_test(the_last_attempt_ended),
+        cmocka_unit_test(an_end_answers_what_was_stuck), cmocka_unit_test(the_dead_are_told_of),
         cmocka_unit_test(the_dead_are_tried_again),
     };
     return RUN_TESTS(tests);

@@ -9,6 +9,7 @@
 #include "../world.h"
 
 #include "core/incident/incident.h"
+#include "core/invariant/invariant.h"
 #include "core/payment/flow_call.h"
 #include "core/payment/payment_sql.h"
 #include "core/refund/refund.h"
@@ -608,10 +609,27 @@ static inline void core_check_refunds(struct core *w)
                      0);
 }
 
+static inline enum err invariants_rule(struct tx *tx, void *pass, struct err_info *info)
+{
+    return invariant_step(tx, pass, info);
+}
+
+static inline struct invariant_pass core_invariants(struct core *w)
+{
+    struct invariant_pass pass = { .since_ms = WORLD_NOW_MS - 3600000 };
+    while (!pass.over)
+        world_read(&w->world, invariants_rule, &pass);
+    return pass;
+}
+
 static inline void core_check(struct core *w)
 {
     world_read(&w->world, chains_rule, NULL);
     core_check_refunds(w);
+    struct invariant_pass pass = core_invariants(w);
+    for (int i = 0; i < INVARIANTS; i++)
+        if (i != BROKEN_UNSETTLED && i != BROKEN_FORGOTTEN) /* here no job has run */
+            check_row(pass.broken[i] == 0, invariant_text((enum invariant)i));
     /* terminal needs evidence */
     assert_int_equal(ASK(&w->world, "SELECT count(*) FROM payment_order WHERE status >= 2 AND "
                                     "evidence_kind = 0"),

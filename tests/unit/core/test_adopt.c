@@ -260,6 +260,67 @@ static void a_handled_callback_needs_no_retry(void **state)
     flow_world_close(&f);
 }
 
+/* ---- what comes to a good end by itself ---- */
+
+static void a_replayed_callback_recovers(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    struct err_info info = { .err = ERR_OK };
+    struct refusal refusal = { 0 };
+    enum handle_result result;
+    size_t done;
+    flow_world_open(&f, false);
+    struct attempt at = flow_attempt(&f, "A1");
+    struct act act = operator_act(&f);
+    fake_channel.undecryptable = true;
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "PAID", at.pay_no, "T1", 8800));
+    for (int i = 1; i <= 10; i++) {
+        env_test_advance(&f.w.test, 300000);
+        assert_ok(callback_due_turn(&f.c, 10, &done, &info));
+    }
+    assert_int_equal(ASK(&f.w, "SELECT state * 100 + kind FROM incident"), INCIDENT_CALLBACK_STUCK);
+    fake_channel.undecryptable = false; /* the key is there now */
+    assert_int_equal(
+        callback_replay(&f.c, &act, ASK(&f.w, "SELECT id FROM callback_log"), &result, &refusal),
+        CODE_OK);
+    assert_int_equal(result, HANDLE_DONE);
+    assert_int_equal(ASK(&f.w, "SELECT state * 100 + resolution FROM incident"),
+                     100 + ACTION_RECOVERED);
+    flow_world_close(&f);
+}
+
+static enum err keep_failed_rule(struct tx *tx, void *input, struct err_info *info)
+{
+    return callback_rule_keep_failed(tx, input, info);
+}
+
+static enum err stuck_rule(struct tx *tx, void *id, struct err_info *info)
+{
+    struct incident incident = { .kind = INCIDENT_CALLBACK_STUCK,
+                                 .subject = number_make(NUMBER_CALLBACK, 0, *(int64_t *)id),
+                                 .detail = STR("tried ten times") };
+    return incident_open(tx, &incident, NULL, info);
+}
+
+static void a_redelivered_callback_recovers(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct attempt at = flow_attempt(&f, "A1");
+    struct str text = notice_text(f.w.arena, "ok", "PAID", at.pay_no, "T1", 8800);
+    struct callback_input in = flow_input(&f, f.account, text);
+    world_run(&f.w, keep_failed_rule, &in);
+    int64_t id = ASK(&f.w, "SELECT id FROM callback_log");
+    world_run(&f.w, stuck_rule, &id);
+    flow_callback(&f, f.account, text);
+    assert_int_equal(flow_payment(&f, at.pay_no).status, PAYMENT_SUCCESS);
+    assert_int_equal(ASK(&f.w, "SELECT state * 100 + resolution FROM incident"),
+                     100 + ACTION_RECOVERED);
+    flow_world_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +331,8 @@ int main(void)
         cmocka_unit_test(two_persons_adopt_for_the_same),
         cmocka_unit_test(a_stuck_callback_is_tried_again),
         cmocka_unit_test(a_handled_callback_needs_no_retry),
+        cmocka_unit_test(a_replayed_callback_recovers),
+        cmocka_unit_test(a_redelivered_callback_recovers),
     };
     return RUN_TESTS(tests);
 }

@@ -163,13 +163,13 @@ static enum err count_open_rule(struct tx *tx, void *arg, struct err_info *info)
 static void open_incidents_are_counted_by_kind(void **state)
 {
     struct core *w = *state;
-    int64_t n[INCIDENT_KINDS];
+    struct invariant_incidents n;
     for (int64_t i = 1; i <= 130; i++)
         opens(w, i % 13 ? INCIDENT_PAID_TWICE : INCIDENT_QUERY_STUCK, i, NULL);
-    world_read(&w->world, count_open_rule, n);
-    assert_int_equal(n[INCIDENT_PAID_TWICE], 120);
-    assert_int_equal(n[INCIDENT_QUERY_STUCK], 10);
-    assert_int_equal(n[INCIDENT_KEY_EXPIRING], 0);
+    world_read(&w->world, count_open_rule, &n);
+    assert_int_equal(n.open[INCIDENT_PAID_TWICE], 120);
+    assert_int_equal(n.open[INCIDENT_QUERY_STUCK], 10);
+    assert_int_equal(n.open[INCIDENT_KEY_EXPIRING], 0);
 }
 
 static void listing_incidents(void **state)
