@@ -103,6 +103,13 @@ struct prepay {
     int64_t expire_ms; /* when the channel must stop taking money */
 };
 
+struct refund_request {
+    struct str pay_no, transaction_id; /* the payment, by one of them; the other is empty */
+    struct str refund_no;
+    struct money amount, total; /* total: what was paid */
+    struct str reason;          /* any UTF-8, as prepay's description */
+};
+
 /* ---- callbacks ---- */
 enum notice_result {
     NOTICE_OK,
@@ -269,8 +276,7 @@ struct channel_driver {
                   struct channel_answer *ret);
 
     /* CHANNEL_CAN_REFUND. */
-    enum err (*refund_build)(const struct account *account, struct str pay_no, struct str refund_no,
-                             struct money refund, struct money total, struct str reason,
+    enum err (*refund_build)(const struct account *account, const struct refund_request *r,
                              struct arena *a, struct channel_request *ret, struct err_info *info);
     void (*refund)(struct account *account, const struct channel_ctx *ctx,
                    const struct channel_request *request, struct channel_answer *ret);

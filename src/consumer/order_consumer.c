@@ -1,15 +1,23 @@
-/* order_consumer.c -- what a payment's end means for its order, and for a person who was asked to
- * look at it. The effects are decided from the rows as they are, so an event that comes twice, late
- * or out of order does no harm. */
+/* order_consumer.c -- what the end of a payment or a refund means for its order, and for a person
+ * who was asked to look at it. The effects are decided from the rows as they are, so an event that
+ * comes twice, late or out of order does no harm. */
 #include "consumer/consumer.h"
 
 #include "core/incident/incident.h"
 #include "core/order/order.h"
 #include "core/payment/payment.h"
+#include "core/refund/refund.h"
 
 #include <assert.h>
 
 static_assert(ORDER_SETTLE_IDS + 1 <= CONSUMER_IDS, "a settle fits into a consumer's ids");
+
+static enum err refund_ended(struct tx *tx, const struct event *event, struct err_info *info)
+{
+    struct refund r;
+    enum err e = refund_load(tx, event->subject.id, &r, info);
+    return e ? e : order_refunds_changed(tx, r.order_no.id, info);
+}
 
 static enum err consume(struct tx *tx, const struct event *event, void *ctx, struct err_info *info)
 {
@@ -18,6 +26,9 @@ static enum err consume(struct tx *tx, const struct event *event, void *ctx, str
         INCIDENT_BIT(INCIDENT_QUERY_STUCK) | INCIDENT_BIT(INCIDENT_RISK_HELD);
     int64_t order_id;
     struct order order;
+
+    if (event->subject.kind == NUMBER_REFUND)
+        return refund_ended(tx, event, info);
     enum err e = payment_order_id(tx, event->subject.id, &order_id, info);
 
     if (!e)
@@ -39,7 +50,8 @@ struct consumer order_consumer(struct centre *c)
     return (struct consumer) {
         .name = "order",
         .types = EVENT_BIT(EVENT_PAYMENT_SUCCESS) | EVENT_BIT(EVENT_PAYMENT_FAILED) |
-                 EVENT_BIT(EVENT_PAYMENT_CLOSED),
+                 EVENT_BIT(EVENT_PAYMENT_CLOSED) | EVENT_BIT(EVENT_REFUND_SUCCESS) |
+                 EVENT_BIT(EVENT_REFUND_REVERSED),
         .consume = consume,
         .ctx = c,
     };

@@ -20,6 +20,7 @@ void centre_settings_defaults(struct centre_settings *s)
         .order_amount_max_fen = 99999999,
         .query_stuck_ms = 30 * MINUTE_MS,
         .settle_sweep_ms = MINUTE_MS,
+        .refund_age_ms = 3LL * 24 * 60 * 60 * 1000,
         .account_suspend_ms = 5 * MINUTE_MS,
         .paid_after_close = POLICY_HOLD,
         .second_person_fen = 1000000,

@@ -17,6 +17,7 @@ struct centre_settings {
     int64_t query_stuck_ms;     /* 30 min past expiry without an answer */
     int64_t settle_sweep_ms;    /* 1 min */
     int64_t account_suspend_ms; /* 5 min out of routing after an ACCOUNT answer */
+    int64_t refund_age_ms;      /* 3 days without an end: somebody should know */
     /* What becomes of a success that no order wants. */
     enum incident_policy paid_after_close;
     int64_t second_person_fen; /* acts about more money need two persons; 0: never */

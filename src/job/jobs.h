@@ -14,6 +14,7 @@ struct job_memory {
 
 enum err job_query_payments(struct job_context *ctx, size_t max, size_t *ret_done,
                             struct err_info *info);
+enum err job_refunds(struct job_context *ctx, size_t max, size_t *ret_done, struct err_info *info);
 enum err job_orders(struct job_context *ctx, size_t max, size_t *ret_done, struct err_info *info);
 enum err job_callbacks(struct job_context *ctx, size_t max, size_t *ret_done,
                        struct err_info *info);

@@ -6,6 +6,7 @@
 
 const struct job jobs[] = {
     { "query_payments", SECONDS(1), 100, false, job_query_payments },
+    { "refunds", SECONDS(1), 100, false, job_refunds },
     { "orders", SECONDS(5), 500, false, job_orders },
     { "callbacks", SECONDS(10), 64, false, job_callbacks },
     /* The bus has its own threads and sweeps; these are the net below them, and all there is where

@@ -462,8 +462,12 @@ static void refunds(void **state)
         return;
     struct str no = pay_one(), refund_no = STR("R20231115000000000001");
     struct channel_request request;
-    assert_int_equal(driver()->refund_build(stand.account, no, refund_no, fen(1500), fen(FEN),
-                                            STR("退货"), stand.arena, &request, NULL),
+    struct refund_request refund = { .pay_no = no,
+                                     .refund_no = refund_no,
+                                     .amount = fen(1500),
+                                     .total = fen(FEN),
+                                     .reason = STR("退货") };
+    assert_int_equal(driver()->refund_build(stand.account, &refund, stand.arena, &request, NULL),
                      ERR_OK);
     struct channel_answer answer = ask_refund(refund_no);
     expect(answer, CHANNEL_REFUSED, CLASS_FINAL);

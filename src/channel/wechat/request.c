@@ -168,44 +168,48 @@ enum err wechat_prepay_build(const struct account *account, const struct prepay 
     return finish(&body, prepay_path(p->method), a, ret, info);
 }
 
-static enum err check_refund(const struct account *account, struct str pay_no, struct str refund_no,
-                             struct money refund, struct money total, struct err_info *info)
+static enum err check_refund(const struct account *account, const struct refund_request *r,
+                             struct err_info *info)
 {
-    enum err e = check_number(pay_no, "pay_no", number_set, 6, 32, info);
-    if (e || (e = check_number(refund_no, "refund_no", refund_set, 1, 64, info)) ||
-        (e = check_amount(account, refund, info)) || (e = check_amount(account, total, info)))
+    enum err e = r->transaction_id.n
+                     ? check_number(r->transaction_id, "transaction_id", number_set, 1, 32, info)
+                     : check_number(r->pay_no, "pay_no", number_set, 6, 32, info);
+    if (e || (e = check_number(r->refund_no, "refund_no", refund_set, 1, 64, info)) ||
+        (e = check_amount(account, r->amount, info)) || (e = check_amount(account, r->total, info)))
         return e;
     int order;
-    if ((e = money_cmp(refund, total, &order)) || order > 0)
+    if ((e = money_cmp(r->amount, r->total, &order)) || order > 0)
         return err_field(info, ERR_INVALID, "amount", "more than the payment");
     return ERR_OK;
 }
 
-enum err wechat_refund_build(const struct account *account, struct str pay_no, struct str refund_no,
-                             struct money refund, struct money total, struct str reason,
+enum err wechat_refund_build(const struct account *account, const struct refund_request *r,
                              struct arena *a, struct channel_request *ret, struct err_info *info)
 {
-    enum err e = check_refund(account, pay_no, refund_no, refund, total, info);
+    enum err e = check_refund(account, r, info);
     if (e)
         return e;
-    reason = wechat_clean_text(a, reason, REASON_MAX);
+    struct str reason = wechat_clean_text(a, r->reason, REASON_MAX);
 
     struct buf body;
     struct json_out o;
     buf_init_arena(&body, a, BODY_MAX);
     json_out_init(&o, &body);
     json_begin_object(&o);
-    json_kv_str(&o, "out_trade_no", pay_no);
-    json_kv_str(&o, "out_refund_no", refund_no);
+    if (r->transaction_id.n)
+        json_kv_str(&o, "transaction_id", r->transaction_id);
+    else
+        json_kv_str(&o, "out_trade_no", r->pay_no);
+    json_kv_str(&o, "out_refund_no", r->refund_no);
     if (reason.n)
         json_kv_str(&o, "reason", reason);
     /* Always: without it the callback comes in v2 XML, or not at all. */
     json_kv_str(&o, "notify_url", account->config.notify_url);
     json_key(&o, "amount");
     json_begin_object(&o);
-    put_amount(&o, "refund", refund);
-    put_amount(&o, "total", total);
-    json_kv_str(&o, "currency", money_currency(&total));
+    put_amount(&o, "refund", r->amount);
+    put_amount(&o, "total", r->total);
+    json_kv_str(&o, "currency", money_currency(&r->total));
     json_end_object(&o);
     json_end_object(&o);
     return finish(&body, "/v3/refund/domestic/refunds", a, ret, info);

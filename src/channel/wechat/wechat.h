@@ -129,8 +129,7 @@ enum err wechat_refund_fact(const struct account *account, const struct json *re
 
 enum err wechat_prepay_build(const struct account *account, const struct prepay *p, struct arena *a,
                              struct channel_request *ret, struct err_info *info);
-enum err wechat_refund_build(const struct account *account, struct str pay_no, struct str refund_no,
-                             struct money refund, struct money total, struct str reason,
+enum err wechat_refund_build(const struct account *account, const struct refund_request *r,
                              struct arena *a, struct channel_request *ret, struct err_info *info);
 /* Text as the channel takes it: code points up to U+FFFF only, no control characters, at most `max`
  * bytes of whole ones. */

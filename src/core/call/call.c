@@ -97,3 +97,21 @@ void call_tell(struct env *env, enum call_kind kind, struct number subject, stru
         log_str("message", answer->message), log_int("took_us", answer->took_us),
         log_str("trace_id", trace_id));
 }
+
+void call_normalise(struct env *env, enum call_kind kind, struct str account,
+                    struct channel_answer *answer)
+{
+    bool query = kind == CALL_QUERY || kind == CALL_QUERY_REFUND;
+    bool refused = answer->outcome == CHANNEL_REFUSED;
+
+    if (refused == (answer->class != CLASS_NONE) &&
+        !(query && refused && answer->class == CLASS_QUERY))
+        return;
+    LOG(env->log, LOG_ERROR, "channel.answer_impossible", log_cstr("call", call_kind_name(kind)),
+        log_str("account", account), log_cstr("outcome", channel_outcome_name(answer->outcome)),
+        log_cstr("class", channel_class_name(answer->class)));
+    answer->outcome = CHANNEL_UNKNOWN;
+    answer->class = CLASS_NONE;
+    answer->not_exist = false;
+    answer->fact_count = 0;
+}

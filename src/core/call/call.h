@@ -23,6 +23,11 @@ enum err call_insert(struct tx *tx, int64_t id, enum call_kind kind, struct numb
                      struct str account, const struct channel_answer *answer, struct str trace_id,
                      struct err_info *info);
 
+/* A channel must not answer outside its table (rules.md section 6); what cannot be understood
+ * becomes unknown, with a line in the log. Before the answer is used. */
+void call_normalise(struct env *env, enum call_kind kind, struct str account,
+                    struct channel_answer *answer);
+
 /* After the commit: counters and one line, for people. */
 void call_tell(struct env *env, enum call_kind kind, struct number subject, struct str account,
                const struct channel_answer *answer, struct str trace_id);

@@ -12,8 +12,7 @@ struct applied {
     enum handle_result result;
     struct str reason;          /* static text */
     const struct fact *unknown; /* about a number that no payment has; NULL: none */
-    struct payment payment;     /* as in callback_input */
-    enum payment_status from;
+    struct callback_moved moved;
 };
 
 /* In a rule, once the row `callback_id` stands. Takes up to CALLBACK_IDS - 1 ids. */

@@ -123,8 +123,41 @@ static enum err apply_to_payment(struct tx *tx, const struct callback_input *in,
     e = payment_apply_to(tx, &p, f.kind, &evidence, CAUSE_CALLBACK, in->trace_id, &move, info);
     if (e)
         return e;
-    *ret = (struct applied) { .result = result_of(move), .payment = p, .from = from };
-    ret->payment.account = in->account->config.name; /* outlives the transaction, and is the same */
+    *ret = (struct applied) { .result = result_of(move),
+                              .moved = { .payment = p, .payment_from = from } };
+    ret->moved.payment.account =
+        in->account->config.name; /* outlives the transaction, and is the same */
+    return ERR_OK;
+}
+
+static enum err apply_to_refund(struct tx *tx, const struct callback_input *in, int64_t callback_id,
+                                const struct fact *fact, struct applied *ret, struct err_info *info)
+{
+    static const struct {
+        enum handle_result result;
+        struct str reason;
+    } becomes[] = {
+        [REFUND_HEARD] = { HANDLE_DONE, { NULL, 0 } },
+        [REFUND_HEARD_NOTHING] = { HANDLE_NOTHING, { NULL, 0 } },
+        [REFUND_HEARD_EARLY] = { HANDLE_FAILED,
+                                 STR_INIT("the payment's own success is not known yet") },
+        [REFUND_HEARD_FOREIGN] = { HANDLE_FAILED, STR_INIT("the payment is another account's") },
+        [REFUND_HEARD_UNKNOWN] = { HANDLE_FAILED, STR_INIT("no such payment") },
+    };
+    struct evidence evidence = {
+        .kind = EVIDENCE_CALLBACK, .ref = callback_id, .fact = fact, .actor = STR("callback")
+    };
+    struct refund_heard heard;
+    enum err e = refund_hear(tx, in->account->config.name, &evidence, CAUSE_CALLBACK, in->trace_id,
+                             &heard, info);
+
+    if (e)
+        return e;
+    *ret = (struct applied) { .result = becomes[heard.how].result,
+                              .reason = becomes[heard.how].reason,
+                              .unknown = heard.how == REFUND_HEARD_UNKNOWN ? fact : NULL,
+                              .moved = { .refund = heard.refund, .refund_from = heard.from } };
+    ret->moved.refund.account = in->account->config.name; /* outlives the transaction */
     return ERR_OK;
 }
 
@@ -146,11 +179,21 @@ static enum err apply_fact(struct tx *tx, const struct callback_input *in, int64
     case FACT_REFUND_CLOSED:
     case FACT_REFUND_ABNORMAL:
     case FACT_REFUND_REVERSED:
-        *ret = (struct applied) { .result = HANDLE_FAILED,
-                                  .reason = STR("refunds are not handled yet") };
-        return ERR_OK;
+        return apply_to_refund(tx, in, callback_id, fact, ret, info);
     }
     return err_internal(info, "a fact of kind %d", (int)fact->kind);
+}
+
+static void add_moved(struct callback_moved *sum, const struct callback_moved *one)
+{
+    if (one->payment.status != one->payment_from) {
+        sum->payment = one->payment;
+        sum->payment_from = one->payment_from;
+    }
+    if (one->refund.status != one->refund_from) {
+        sum->refund = one->refund;
+        sum->refund_from = one->refund_from;
+    }
 }
 
 /* Several facts: one that failed makes the row failed, one that did something makes it done. */
@@ -167,14 +210,10 @@ enum err callback_apply(struct tx *tx, const struct callback_input *in, int64_t 
         enum err e = apply_fact(tx, in, callback_id, &in->notice.facts[i], &one, info);
         if (e)
             return e;
-        if (one.payment.status != one.from) {
-            sum.payment = one.payment;
-            sum.from = one.from;
-        }
+        add_moved(&sum.moved, &one.moved);
         if (one.result == HANDLE_FAILED ||
             (one.result == HANDLE_DONE && sum.result == HANDLE_NOTHING)) {
-            one.payment = sum.payment;
-            one.from = sum.from;
+            one.moved = sum.moved;
             sum = one;
         }
     }
@@ -271,13 +310,12 @@ enum err callback_rule(struct tx *tx, void *input, struct err_info *info)
     if (e)
         return e;
     if (in->duplicate)
-        in->payment.status = in->from;
+        in->moved = (struct callback_moved) { .refund_from = REFUND_INIT };
     if (!id)
         return ERR_OK;
     if ((e = callback_apply(tx, in, id, &applied, info)))
         return e;
-    in->payment = applied.payment;
-    in->from = applied.from;
+    in->moved = applied.moved;
     in->result = applied.result;
     in->reason = applied.reason;
     if (!in->repeated && applied.result == HANDLE_DONE)
@@ -287,7 +325,8 @@ enum err callback_rule(struct tx *tx, void *input, struct err_info *info)
 
 void callback_tell(struct centre *c, const struct callback_input *in)
 {
-    payment_log(c, &in->payment, in->from, CAUSE_CALLBACK, in->trace_id);
+    payment_log(c, &in->moved.payment, in->moved.payment_from, CAUSE_CALLBACK, in->trace_id);
+    refund_log(c, &in->moved.refund, in->moved.refund_from, CAUSE_CALLBACK, in->trace_id);
 }
 
 enum err callback_rule_keep_failed(struct tx *tx, void *input, struct err_info *info)

@@ -9,10 +9,20 @@
 
 #include "core/centre.h"
 #include "core/payment/payment.h"
+#include "core/refund/refund.h"
 
 enum handle_result { HANDLE_PENDING = 0, HANDLE_DONE = 1, HANDLE_FAILED = 2, HANDLE_NOTHING = 3 };
 
 #define CALLBACK_IDS 8
+
+/* The last payment and the last refund that moved; where the status is what it was before, none
+ * did. Of their texts only `account` is good. */
+struct callback_moved {
+    struct payment payment;
+    enum payment_status payment_from;
+    struct refund refund;
+    enum refund_status refund_from;
+};
 
 /* The rule's argument. Everything here is prepared on the polling thread, before the rule: bytes,
  * subject, slot, event key. */
@@ -26,11 +36,10 @@ struct callback_input {
     struct str trace_id;
     /* results */
     enum handle_result result;
-    bool duplicate;           /* was already done: counted only */
-    bool repeated;            /* the row existed */
-    struct str reason;        /* static text */
-    struct payment payment;   /* the last that moved; of its texts only `account` is good */
-    enum payment_status from; /* payment.status: none moved */
+    bool duplicate;    /* was already done: counted only */
+    bool repeated;     /* the row existed */
+    struct str reason; /* static text */
+    struct callback_moved moved;
 };
 
 /* After the commit: a move is counted and logged like those the flows make. */

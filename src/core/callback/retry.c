@@ -162,8 +162,7 @@ static enum err again_rule(struct tx *tx, void *arg, struct err_info *info)
 
     if ((e = callback_apply(tx, &g->in, g->id, &g->applied, info)))
         return e;
-    g->in.payment = g->applied.payment;
-    g->in.from = g->applied.from;
+    g->in.moved = g->applied.moved;
     if (g->applied.unknown) {
         g->has_unknown = true;
         g->unknown = *g->applied.unknown;

@@ -14,7 +14,7 @@
 static_assert(CAUSE_CREATED == 1 && CAUSE_CALLBACK == 2 && CAUSE_PREPAY == 3 && CAUSE_QUERY == 4 &&
                   CAUSE_CLOSE == 5 && CAUSE_SETTLE == 6 && CAUSE_ATTEMPT == 7 &&
                   CAUSE_CANCEL == 8 && CAUSE_EXPIRY == 9 && CAUSE_COMPLETE == 10 &&
-                  CAUSE_OPERATOR == 11 && CAUSE_FAILOVER == 12,
+                  CAUSE_OPERATOR == 11 && CAUSE_FAILOVER == 12 && CAUSE_REFUND == 13,
               "journal_cause is persisted");
 static_assert(EVIDENCE_NONE == 0 && EVIDENCE_CALLBACK == 1 && EVIDENCE_ANSWER == 2 &&
                   EVIDENCE_QUERY == 3 && EVIDENCE_REFUSAL == 4 && EVIDENCE_NOT_EXIST == 5 &&
@@ -176,6 +176,8 @@ const char *journal_cause_name(enum journal_cause cause)
         return "operator";
     case CAUSE_FAILOVER:
         return "failover";
+    case CAUSE_REFUND:
+        return "refund";
     }
     return "unknown";
 }

@@ -24,6 +24,7 @@ enum journal_cause {
     CAUSE_COMPLETE = 10,
     CAUSE_OPERATOR = 11,
     CAUSE_FAILOVER = 12,
+    CAUSE_REFUND = 13, /* the answer to a refund that was sent */
 };
 
 struct journal_head {

@@ -22,6 +22,8 @@
 static_assert(ORDER_WAIT_PAY == 0 && ORDER_PAYING == 1 && ORDER_PAID == 2 &&
                   ORDER_PAY_FAILED == 3 && ORDER_CANCELLED == 4 && ORDER_COMPLETED == 5,
               "order_status is persisted");
+static_assert(REFUNDED_NONE == 0 && REFUNDED_PART == 1 && REFUNDED_FULL == 2,
+              "order_refunds is persisted");
 static_assert(CANCEL_NO == 0 && CANCEL_CALLER == 1 && CANCEL_EXPIRY == 2,
               "order_cancel is persisted");
 

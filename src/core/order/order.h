@@ -19,6 +19,7 @@ enum order_status {
     ORDER_CANCELLED = 4,
     ORDER_COMPLETED = 5
 };
+enum order_refunds { REFUNDED_NONE = 0, REFUNDED_PART = 1, REFUNDED_FULL = 2 };
 enum order_cancel { CANCEL_NO = 0, CANCEL_CALLER = 1, CANCEL_EXPIRY = 2 };
 
 #define ORDER_ITEMS_MAX 200
@@ -139,6 +140,10 @@ struct payment;
 enum err order_revive(struct tx *tx, struct order *order, struct payment *p,
                       enum journal_cause cause, const struct evidence *evidence,
                       struct str trace_id, struct err_info *info);
+/* What went back of the winning payment has changed: refund_status and the lines' refunded
+ * quantities are computed anew from its refunds (sums, never increments). Nothing before there is a
+ * winner. */
+enum err order_refunds_changed(struct tx *tx, int64_t order_id, struct err_info *info);
 /* Stores an order that nobody can pay, for money that came without one: `o` brings slot, caller,
  * user, subject, amounts and remark; it is CANCELLED from the start. Takes 2 ids. */
 enum err order_adopt(struct tx *tx, struct order *o, const struct evidence *evidence,

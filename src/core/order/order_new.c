@@ -30,9 +30,7 @@ static bool has_control(struct str s)
     return false;
 }
 
-/* Text for people and keys: valid UTF-8, no control characters, at most `max` characters, no blank
- * at either end (some databases do not see a trailing one when they compare). */
-static bool text_ok(struct str s, size_t max)
+bool order_text_ok(struct str s, size_t max)
 {
     return s.n <= 4 * max && str_is_utf8(s) && str_utf8_count(s) <= max && !has_control(s) &&
            (s.n == 0 || (s.p[0] != ' ' && s.p[s.n - 1] != ' '));
@@ -68,13 +66,13 @@ static enum code check_texts(const struct order_new *n, struct refusal *r)
     if (n->merchant_order_no.p && !order_merchant_no_ok(n->merchant_order_no))
         return refuse_field(r, CODE_BAD_FIELD, "merchant_order_no",
                             STR("1 to 64 of [0-9A-Za-z_.:-], and not like a number of ours"));
-    if (n->user_id.n == 0 || !text_ok(n->user_id, USER_ID_MAX))
+    if (n->user_id.n == 0 || !order_text_ok(n->user_id, USER_ID_MAX))
         return refuse_field(r, CODE_BAD_FIELD, "user_id",
                             STR("1 to 64 characters, no control characters, no blanks around it"));
-    if (n->subject.n == 0 || !text_ok(n->subject, TEXT_MAX))
+    if (n->subject.n == 0 || !order_text_ok(n->subject, TEXT_MAX))
         return refuse_field(r, CODE_BAD_FIELD, "subject",
                             STR("1 to 256 characters, no control characters, no blanks around it"));
-    if (!text_ok(n->remark, TEXT_MAX))
+    if (!order_text_ok(n->remark, TEXT_MAX))
         return refuse_field(
             r, CODE_BAD_FIELD, "remark",
             STR("at most 256 characters, no control characters, no blanks around it"));
@@ -127,9 +125,9 @@ static enum code check_item(const struct centre *c, struct arena *a, struct str 
 {
     enum code code;
 
-    if (in->sku.n == 0 || !text_ok(in->sku, SKU_MAX))
+    if (in->sku.n == 0 || !order_text_ok(in->sku, SKU_MAX))
         return refuse_field(r, CODE_BAD_FIELD, item_field(a, i, "sku"), STR("1 to 64 characters"));
-    if (in->name.n == 0 || !text_ok(in->name, TEXT_MAX))
+    if (in->name.n == 0 || !order_text_ok(in->name, TEXT_MAX))
         return refuse_field(r, CODE_BAD_FIELD, item_field(a, i, "name"),
                             STR("1 to 256 characters"));
     if (in->quantity < 1 || in->quantity > QUANTITY_MAX)

@@ -21,6 +21,9 @@ unsigned order_slot(const struct act *act, struct str merchant_order_no);
 bool order_merchant_no_ok(struct str s);
 /* 1..64 visible ASCII characters. */
 bool order_request_id_ok(struct str s);
+/* Text for people and keys: valid UTF-8, no control characters, at most `max` characters, no blank
+ * at either end (some databases do not see a trailing one when they compare). */
+bool order_text_ok(struct str s, size_t max);
 
 /* The first field in which `asked` differs from the order that exists (with items), in the arena;
  * NULL: the same order. An inline order fixes amount, currency, items and user only. */

@@ -58,6 +58,9 @@ SQL(order_paid, "UPDATE order_info SET order_status = 2, pay_id = ?, channel = ?
                 "?, pay_time = ?, " EDGE " AND pay_id IS NULL");
 SQL(order_status_only, "UPDATE order_info SET order_status = ?, " EDGE);
 
+SQL(order_refunds, "UPDATE order_info SET refund_status = ?, " CHANGED GUARD);
+SQL(order_item_refunded, "UPDATE order_item SET refunded_quantity = ?, update_time = ? WHERE "
+                         "order_id = ? AND line_no = ? AND refunded_quantity = ?");
 SQL(order_cancel_requested,
     "UPDATE order_info SET cancel_requested = ?, cancel_reason = ?, cancel_time = ?, " CHANGED GUARD
     " AND cancel_requested = 0");
@@ -296,6 +299,25 @@ enum err order_sql_status(struct tx *tx, struct order *o, const struct journal_h
 
     return update(tx, o, &next, &order_status_only, BINDS(bind_int(to), EDGE_BINDS(&next, o)),
                   info);
+}
+
+enum err order_sql_refunds(struct tx *tx, struct order *o, enum order_refunds now,
+                           struct err_info *info)
+{
+    struct order next = changed(tx, o);
+
+    next.refund_status = (int)now;
+    return update(tx, o, &next, &order_refunds, BINDS(bind_int(now), CHANGED_BINDS(&next, o)),
+                  info);
+}
+
+enum err order_sql_item_refunded(struct tx *tx, int64_t order_id, const struct order_item *item,
+                                 int64_t quantity, struct err_info *info)
+{
+    return tx_exec_one(tx, &order_item_refunded,
+                       BINDS(bind_int(quantity), bind_int(tx_now_ms(tx)), bind_int(order_id),
+                             bind_int(item->line_no), bind_int(item->refunded_quantity)),
+                       "the line was changed by somebody else", info);
 }
 
 enum err order_sql_request_cancel(struct tx *tx, struct order *o, enum order_cancel why,

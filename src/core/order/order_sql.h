@@ -44,6 +44,12 @@ enum err order_sql_status(struct tx *tx, struct order *o, const struct journal_h
 enum err order_sql_request_cancel(struct tx *tx, struct order *o, enum order_cancel why,
                                   struct str reason, struct err_info *info);
 
+/* Likewise. */
+enum err order_sql_refunds(struct tx *tx, struct order *o, enum order_refunds now,
+                           struct err_info *info);
+enum err order_sql_item_refunded(struct tx *tx, int64_t order_id, const struct order_item *item,
+                                 int64_t quantity, struct err_info *info);
+
 extern const struct due_table order_due;
 struct order_due {
     int64_t due_ms, id;

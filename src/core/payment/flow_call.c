@@ -522,30 +522,10 @@ static bool ready(struct call *k)
     return false;
 }
 
-/* A channel must not answer outside its table; what cannot be understood is unknown. */
-static void normalise(struct call *k, enum call_kind kind)
-{
-    struct channel_answer *answer = &k->answer;
-    bool nonsense =
-        (answer->outcome == CHANNEL_REFUSED) != (answer->class != CLASS_NONE) ||
-        (kind == CALL_QUERY && answer->outcome == CHANNEL_REFUSED && answer->class == CLASS_QUERY);
-
-    if (!nonsense)
-        return;
-    LOG(k->c->env->log, LOG_ERROR, "channel.answer_impossible",
-        log_cstr("call", call_kind_name(kind)), log_str("account", k->payment.account),
-        log_cstr("outcome", channel_outcome_name(answer->outcome)),
-        log_cstr("class", channel_class_name(answer->class)));
-    answer->outcome = CHANNEL_UNKNOWN;
-    answer->class = CLASS_NONE;
-    answer->not_exist = false;
-    answer->fact_count = 0;
-}
-
 static enum code take(struct call *k, enum call_kind kind, const char *name, store_rule *rule,
                       enum journal_cause cause, struct refusal *refusal)
 {
-    normalise(k, kind);
+    call_normalise(k->c->env, kind, k->payment.account, &k->answer);
     enum code code = centre_run(k->c, name, k->class, k->no.slot, rule, k, CALL_IDS, refusal);
     if (code)
         return code;

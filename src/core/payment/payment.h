@@ -153,6 +153,14 @@ enum err payment_refund_reserve(struct tx *tx, struct payment *p, struct money a
  * paid, too, for that money is gone. */
 enum err payment_refund_sums(struct tx *tx, struct payment *p, struct money refunding,
                              struct money refunded, struct err_info *info);
+/* The call lease, for calls about the refunds of a success: one at a time. *ret_taken false:
+ * somebody is calling. An owner that has it already takes it again. */
+enum err payment_refund_lease(struct tx *tx, struct payment *p, int64_t owner, int64_t until_ms,
+                              bool *ret_taken, struct err_info *info);
+enum err payment_refund_release(struct tx *tx, struct payment *p, int64_t owner,
+                                struct err_info *info); /* nothing when it is another's */
+/* A refund of it is heard of before its own success: the channel is asked about it now. */
+enum err payment_refund_heard(struct tx *tx, struct payment *p, struct err_info *info);
 
 /* A page of payment_due for the settle sweep, behind `after` (its due_ms and id; zero: from the
  * start): every row, and which of them belongs to a SUCCESS not applied for longer than that. */

@@ -110,7 +110,7 @@ static enum err open_incident(struct tx *tx, const struct refund *r, enum incide
                                  .subject = r->no,
                                  .discriminator = discriminator,
                                  .caller = r->caller,
-                                 .policy = POLICY_HOLD,
+                                 .amount = r->amount,
                                  .detail = detail,
                                  .trace_id = trace_id };
 
@@ -154,12 +154,11 @@ static enum err over_refunded(struct tx *tx, const struct refund *r, const struc
                               struct str trace_id, struct err_info *info)
 {
     struct arena *a = tx_arena(tx);
-    struct money all;
-    int order;
+    struct money all, over;
 
-    if (money_add(p->refunding, p->refunded, &all) || money_cmp(all, p->paid_amount, &order))
+    if (money_add(p->refunding, p->refunded, &all) || money_sub(all, p->paid_amount, &over))
         return err_internal(info, "the refunds of a payment do not sum up");
-    if (order <= 0)
+    if (money_sign(over) <= 0)
         return ERR_OK;
     return open_incident(
         tx, r, INCIDENT_OVER_REFUNDED, STR(""),
@@ -223,19 +222,32 @@ static struct refund moved(const struct tx *tx, const struct refund *r, enum ref
     return m;
 }
 
-static enum err after_move(struct tx *tx, struct refund *r, const struct payment *p,
-                           struct apply *x, struct err_info *info)
+/* What kept it from an end was not there for ever. */
+static enum err recovered(struct tx *tx, const struct refund *r, struct err_info *info)
 {
-    enum err e = ERR_OK;
+    unsigned kinds = INCIDENT_BIT(INCIDENT_REFUND_HELD);
 
-    if (r->status == REFUND_SUCCESS)
-        e = over_refunded(tx, r, p, x->trace_id, info);
-    else if (r->status == REFUND_ABNORMAL)
+    if (r->status == REFUND_ABNORMAL)
+        return ERR_OK;
+    if (is_terminal(r->status))
+        kinds |= INCIDENT_BIT(INCIDENT_REFUND_ABNORMAL);
+    return incident_recovered(
+        tx, r->no.id, kinds,
+        str_printf(tx_arena(tx), "the refund is %s", refund_status_name(r->status)), info);
+}
+
+enum err refund_moved(struct tx *tx, struct refund *r, const struct payment *p, struct str trace_id,
+                      struct err_info *info)
+{
+    enum err e = recovered(tx, r, info);
+
+    if (!e && r->status == REFUND_SUCCESS)
+        e = over_refunded(tx, r, p, trace_id, info);
+    if (!e && r->status == REFUND_ABNORMAL)
         e = open_incident(tx, r, INCIDENT_REFUND_ABNORMAL, STR(""),
-                          STR("the channel cannot bring the money to the payer"), x->trace_id,
-                          info);
+                          STR("the channel cannot bring the money to the payer"), trace_id, info);
     if (!e)
-        e = refund_emit(tx, r, p, x->trace_id, info);
+        e = refund_emit(tx, r, p, trace_id, info);
     tx_after_commit(tx, WAKE_PAYMENT, r->pay_no.id);
     return e;
 }
@@ -257,7 +269,7 @@ static enum err move(struct tx *tx, struct refund *r, enum refund_status to, str
         return e;
     struct refund m = moved(tx, r, to, &head, x->evidence);
     if ((e = refund_sql_move(tx, r, &m, info)) || (e = move_sums(tx, r, from, &p, info)) ||
-        (e = journal_insert(tx, &row, info)) || (e = after_move(tx, r, &p, x, info)))
+        (e = journal_insert(tx, &row, info)) || (e = refund_moved(tx, r, &p, x->trace_id, info)))
         return e;
     x->move = REFUND_MOVED;
     return ERR_OK;
@@ -271,11 +283,14 @@ enum err refund_wake(struct tx *tx, struct refund *r, struct err_info *info)
     return refund_sql_keep(tx, r, &to, info);
 }
 
+/* Asked now, unless it is being asked already. */
 static enum err ask_soon(struct tx *tx, struct refund *r, struct apply *x, struct err_info *info)
 {
     struct refund to = *r;
 
     x->move = REFUND_QUERY_WANTED;
+    if (r->step == REFUND_ASK && r->next_ms)
+        return ERR_OK;
     to.step = REFUND_ASK;
     to.next_ms = tx_now_ms(tx);
     return refund_sql_keep(tx, r, &to, info);

@@ -173,13 +173,26 @@ enum err refund_apply_to(struct tx *tx, struct refund *r, enum fact_kind fact,
                          const struct evidence *evidence, enum journal_cause cause,
                          struct str trace_id, enum refund_move *ret_move, struct err_info *info);
 
-/* A success of payment `p` that the channel made by itself (evidence->fact: R_DONE of a number that
- * is not ours): stored once under its channel_refund_id, added to refunded unconditionally; above
- * what was paid: incident OVER_REFUNDED. *ret_new false: known already. */
-#define REFUND_MADE_IDS 5
-enum err refund_channel_made(struct tx *tx, struct payment *p, const struct evidence *evidence,
-                             struct str trace_id, struct refund *ret, bool *ret_new,
-                             struct err_info *info);
+/* A refund as a notice of `account` states it (evidence->fact), ours or made at the channel. One of
+ * ours moves by the table. One that the channel made by itself is known by its channel_refund_id;
+ * its success is stored once and added to refunded unconditionally: above what was paid, incident
+ * OVER_REFUNDED. Takes up to REFUND_HEAR_IDS ids. */
+enum refund_hearing {
+    REFUND_HEARD,         /* something came of it: a move, an incident, a new row */
+    REFUND_HEARD_NOTHING, /* nothing to do */
+    REFUND_HEARD_EARLY,   /* the payment's own success is not known: it is asked for now */
+    REFUND_HEARD_FOREIGN, /* another account's, or another merchant's; incident ACCOUNT_MISMATCH */
+    REFUND_HEARD_UNKNOWN, /* no payment of ours */
+};
+struct refund_heard {
+    enum refund_hearing how;
+    struct refund refund; /* which moved, else empty; texts in tx_arena */
+    enum refund_status from;
+};
+#define REFUND_HEAR_IDS 5
+enum err refund_hear(struct tx *tx, struct str account, const struct evidence *evidence,
+                     enum journal_cause cause, struct str trace_id, struct refund_heard *ret,
+                     struct err_info *info);
 
 /* Gives an open refund its turn now, as an operator's retry does. */
 enum err refund_wake(struct tx *tx, struct refund *r, struct err_info *info);

@@ -68,16 +68,25 @@ static void exact_bodies(void **state)
     }
     ARENA_AUTO a = arena_new(65536);
     struct channel_request r;
-    assert_int_equal(wechat_refund_build(w.account, STR("P20231115000000000001"),
-                                         STR("R20231115000000000001"), cny(1500), cny(8800),
-                                         STR("退货😀"), a, &r, NULL),
-                     ERR_OK);
+    struct refund_request refund = { .pay_no = STR("P20231115000000000001"),
+                                     .refund_no = STR("R20231115000000000001"),
+                                     .amount = cny(1500),
+                                     .total = cny(8800),
+                                     .reason = STR("退货😀") };
+    assert_int_equal(wechat_refund_build(w.account, &refund, a, &r, NULL), ERR_OK);
     assert_str(r.endpoint, "/v3/refund/domestic/refunds");
     assert_str(r.body, "{\"out_trade_no\":\"P20231115000000000001\",\"out_refund_no\":"
                        "\"R20231115000000000001\",\"reason\":"
                        "\"退货\",\"notify_url\":\"https://pay.example.com/notify/"
                        "wx-main\",\"amount\":{\"refund\":1500,"
                        "\"total\":8800,\"currency\":\"CNY\"}}");
+
+    /* money that stands at the channel under a number that is none of ours */
+    refund.pay_no = STR_NONE;
+    refund.transaction_id = STR("4200000001");
+    assert_int_equal(wechat_refund_build(w.account, &refund, a, &r, NULL), ERR_OK);
+    assert_true(contains(r.body, "{\"transaction_id\":\"4200000001\",\"out_refund_no\":"));
+    assert_false(contains(r.body, "out_trade_no"));
 }
 
 static void refuse(struct prepay p, const char *field)
@@ -116,22 +125,22 @@ static void refused_fields_are_named(void **state)
 
     ARENA_AUTO a = arena_new(65536);
     struct channel_request r;
-    struct str no = STR("P20231115000000000001");
-    assert_int_equal(
-        wechat_refund_build(w.account, no, STR_NONE, cny(1), cny(2), STR_NONE, a, &r, NULL),
-        ERR_INVALID);
-    assert_int_equal(
-        wechat_refund_build(w.account, no, STR("R/1"), cny(1), cny(2), STR_NONE, a, &r, NULL),
-        ERR_INVALID);
-    assert_int_equal(
-        wechat_refund_build(w.account, no, STR("R1"), cny(3), cny(2), STR_NONE, a, &r, NULL),
-        ERR_INVALID);
-    assert_int_equal(
-        wechat_refund_build(w.account, no, STR("R1"), cny(0), cny(2), STR_NONE, a, &r, NULL),
-        ERR_INVALID);
-    assert_int_equal(
-        wechat_refund_build(w.account, no, STR("R1"), cny(2), cny(2), STR_NONE, a, &r, NULL),
-        ERR_OK);
+    const struct {
+        struct str refund_no;
+        int64_t amount;
+        enum err result;
+    } refunds[] = { { STR_NONE, 1, ERR_INVALID },
+                    { STR("R/1"), 1, ERR_INVALID },
+                    { STR("R1"), 3, ERR_INVALID },
+                    { STR("R1"), 0, ERR_INVALID },
+                    { STR("R1"), 2, ERR_OK } };
+    for (size_t i = 0; i < sizeof refunds / sizeof refunds[0]; i++) {
+        struct refund_request refund = { .pay_no = STR("P20231115000000000001"),
+                                         .refund_no = refunds[i].refund_no,
+                                         .amount = cny(refunds[i].amount),
+                                         .total = cny(2) };
+        assert_int_equal(wechat_refund_build(w.account, &refund, a, &r, NULL), refunds[i].result);
+    }
     assert_false(contains(r.body, "reason"));
 }
 

@@ -132,17 +132,17 @@ static inline void fake_close(struct account *account, const struct channel_ctx 
     fake_answer(w, &w->close, ret);
 }
 
-static inline enum err fake_refund_build(const struct account *account, struct str pay_no,
-                                         struct str refund_no, struct money refund,
-                                         struct money total, struct str reason, struct arena *a,
+static inline enum err fake_refund_build(const struct account *account,
+                                         const struct refund_request *r, struct arena *a,
                                          struct channel_request *ret, struct err_info *info)
 {
     if (fake_core(account)->build_result)
         return err_field(info, fake_core(account)->build_result, "amount", "not for this channel");
     ret->endpoint = STR("/fake/refund");
-    ret->body = str_printf(a, STR_FMT " " STR_FMT " %lld/%lld " STR_FMT, STR_ARG(pay_no),
-                           STR_ARG(refund_no), (long long)money_fen(refund),
-                           (long long)money_fen(total), STR_ARG(reason));
+    ret->body = str_printf(a, STR_FMT " " STR_FMT " %lld/%lld " STR_FMT,
+                           STR_ARG(r->transaction_id.n ? r->transaction_id : r->pay_no),
+                           STR_ARG(r->refund_no), (long long)money_fen(r->amount),
+                           (long long)money_fen(r->total), STR_ARG(r->reason));
     return ERR_OK;
 }
 

@@ -152,95 +152,83 @@ static void every_cell(void **state)
 
 static void what_a_success_holds(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct refund r = in_status(&w, "o1", REFUND_SUCCESS);
+    struct core *w = *state;
+    struct refund r = in_status(w, "o1", REFUND_SUCCESS);
     assert_int_equal(r.done_ms, WORLD_NOW_MS + 5000);
-    assert_str(r.channel_refund_id, str_printf(w.world.arena, "W%lld", (long long)r.no.id).p);
+    assert_str(r.channel_refund_id, str_printf(w->world.arena, "W%lld", (long long)r.no.id).p);
     assert_int_equal(r.next_ms, 0);
     SQL(data, "SELECT 1 FROM outbox WHERE type = 9 AND CAST(data AS TEXT) LIKE "
               "'%\"merchant_order_no\":\"o1\"%' AND CAST(data AS TEXT) LIKE '%\"amount\":3000%' "
               "AND CAST(data AS TEXT) LIKE '%\"refunded\":3000%' AND CAST(data AS TEXT) LIKE "
               "'%\"winning_payment\":true%' AND sequence = 2");
-    assert_int_equal(world_ask(&w.world, &data), 1);
-    core_check(&w);
+    assert_int_equal(world_ask(&w->world, &data), 1);
 }
 
 /* Given up for good, given out again, and then it succeeded all the same: the money is gone twice,
  * and the books say so. */
 static void a_late_success_counts_above_what_was_paid(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct payment p = paid(&w, "o1", 8800);
-    struct refund a = open_amount(&w, p.no, "r1", 6000).r;
-    state_kind(&w, &a, FACT_REFUND_CLOSED);
-    struct refund b = open_amount(&w, p.no, "r2", 6000).r;
-    state_kind(&w, &b, FACT_REFUND_DONE);
-    assert_int_equal(ASK(&w.world, "SELECT count(*) FROM incident"), 0);
-    assert_int_equal(state_kind(&w, &a, FACT_REFUND_DONE).move, REFUND_MOVED);
-    assert_true(refund_now(&w, a.no).late);
-    assert_int_equal(money_fen(core_get(&w, p.no).refunded), 12000);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_OVER_REFUNDED);
-    assert_int_equal(ASK(&w.world, "SELECT subject_id FROM incident"), a.no.id);
-    core_check(&w);
+    struct core *w = *state;
+    struct payment p = paid(w, "o1", 8800);
+    struct refund a = open_amount(w, p.no, "r1", 6000).r;
+    state_kind(w, &a, FACT_REFUND_CLOSED);
+    struct refund b = open_amount(w, p.no, "r2", 6000).r;
+    state_kind(w, &b, FACT_REFUND_DONE);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident"), 0);
+    assert_int_equal(state_kind(w, &a, FACT_REFUND_DONE).move, REFUND_MOVED);
+    assert_true(refund_now(w, a.no).late);
+    assert_int_equal(money_fen(core_get(w, p.no).refunded), 12000);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_OVER_REFUNDED);
+    assert_int_equal(ASK(&w->world, "SELECT subject_id FROM incident"), a.no.id);
 }
 
 static void a_fact_about_something_else_moves_nothing(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct refund r = in_status(&w, "o1", REFUND_PROCESSING);
-    struct payment other = paid(&w, "o2", 8800);
+    struct core *w = *state;
+    struct refund r = in_status(w, "o1", REFUND_PROCESSING);
+    struct payment other = paid(w, "o2", 8800);
 
-    struct fact wrong_amount = refund_fact(&w, &r, FACT_REFUND_DONE);
+    struct fact wrong_amount = refund_fact(w, &r, FACT_REFUND_DONE);
     wrong_amount.amount = cny(2999);
-    assert_int_equal(state_fact(&w, r.no, wrong_amount).move, REFUND_MISMATCH);
-    assert_int_equal(ASK(&w.world, "SELECT kind FROM incident"), INCIDENT_AMOUNT_MISMATCH);
+    assert_int_equal(state_fact(w, r.no, wrong_amount).move, REFUND_MISMATCH);
+    assert_int_equal(ASK(&w->world, "SELECT kind FROM incident"), INCIDENT_AMOUNT_MISMATCH);
 
-    struct fact wrong_payment = refund_fact(&w, &r, FACT_REFUND_CLOSED);
-    wrong_payment.pay_no = number_str(w.world.arena, other.no);
-    assert_int_equal(state_fact(&w, r.no, wrong_payment).move, REFUND_MISMATCH);
-    assert_int_equal(ASK(&w.world, "SELECT count FROM incident"), 2);
+    struct fact wrong_payment = refund_fact(w, &r, FACT_REFUND_CLOSED);
+    wrong_payment.pay_no = number_str(w->world.arena, other.no);
+    assert_int_equal(state_fact(w, r.no, wrong_payment).move, REFUND_MISMATCH);
+    assert_int_equal(ASK(&w->world, "SELECT count FROM incident"), 2);
 
-    struct fact wrong_merchant = refund_fact(&w, &r, FACT_REFUND_DONE);
+    struct fact wrong_merchant = refund_fact(w, &r, FACT_REFUND_DONE);
     wrong_merchant.ours = false;
-    assert_int_equal(state_fact(&w, r.no, wrong_merchant).move, REFUND_MISMATCH);
-    assert_int_equal(ASK(&w.world, "SELECT max(kind) FROM incident"), INCIDENT_ACCOUNT_MISMATCH);
+    assert_int_equal(state_fact(w, r.no, wrong_merchant).move, REFUND_MISMATCH);
+    assert_int_equal(ASK(&w->world, "SELECT max(kind) FROM incident"), INCIDENT_ACCOUNT_MISMATCH);
 
-    assert_int_equal(refund_now(&w, r.no).status, REFUND_PROCESSING);
+    assert_int_equal(refund_now(w, r.no).status, REFUND_PROCESSING);
     /* the payment's number at the channel may be none of ours: its transaction says which it is */
-    struct fact adopted = refund_fact(&w, &r, FACT_REFUND_DONE);
+    struct fact adopted = refund_fact(w, &r, FACT_REFUND_DONE);
     adopted.pay_no = STR("somebody-elses-number");
-    adopted.transaction_id = core_get(&w, r.pay_no).transaction_id;
-    assert_int_equal(state_fact(&w, r.no, adopted).move, REFUND_MOVED);
-    core_check(&w);
+    adopted.transaction_id = core_get(w, r.pay_no).transaction_id;
+    assert_int_equal(state_fact(w, r.no, adopted).move, REFUND_MOVED);
 }
 
 static void terminal_needs_evidence(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct refund r = in_status(&w, "o1", REFUND_PROCESSING);
+    struct core *w = *state;
+    struct refund r = in_status(w, "o1", REFUND_PROCESSING);
     struct stating x = { .refund_id = r.no.id,
-                         .fact = refund_fact(&w, &r, FACT_REFUND_DONE),
+                         .fact = refund_fact(w, &r, FACT_REFUND_DONE),
                          .kind = EVIDENCE_NONE,
-                         .arena = w.world.arena };
+                         .arena = w->world.arena };
     struct err_info info = { 0 };
-    assert_int_equal(world_try(&w.world, stating_rule, &x, &info), STORE_REFUSED);
+    assert_int_equal(world_try(&w->world, stating_rule, &x, &info), STORE_REFUSED);
     assert_int_equal(info.err, ERR_INTERNAL);
     x.fact.kind = FACT_PAID;
     x.kind = EVIDENCE_QUERY;
-    assert_int_equal(world_try(&w.world, stating_rule, &x, &info), STORE_REFUSED);
+    assert_int_equal(world_try(&w->world, stating_rule, &x, &info), STORE_REFUSED);
     x.refund_id = 12345;
-    assert_int_equal(world_try(&w.world, stating_rule, &x, &info), STORE_REFUSED);
+    assert_int_equal(world_try(&w->world, stating_rule, &x, &info), STORE_REFUSED);
     assert_int_equal(info.err, ERR_NOT_FOUND);
-    assert_int_equal(refund_now(&w, r.no).status, REFUND_PROCESSING);
-    core_check(&w);
+    assert_int_equal(refund_now(w, r.no).status, REFUND_PROCESSING);
 }
 
 /* An operator who knows that the payer has the money states it without a channel's words. */
@@ -255,16 +243,13 @@ static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
 
 static void settled_offline(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct refund r = in_status(&w, "o1", REFUND_ABNORMAL);
+    struct core *w = *state;
+    struct refund r = in_status(w, "o1", REFUND_ABNORMAL);
     struct loading l = { .id = r.no.id };
-    world_run(&w.world, settle_rule, &l);
-    r = refund_now(&w, r.no);
+    world_run(&w->world, settle_rule, &l);
+    r = refund_now(w, r.no);
     assert_int_equal(r.status, REFUND_SUCCESS);
     assert_int_equal(r.evidence_kind, EVIDENCE_OPERATOR);
-    core_check(&w);
 }
 
 static enum err wake_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -276,26 +261,23 @@ static enum err wake_rule(struct tx *tx, void *arg, struct err_info *info)
 
 static void a_turn_now(void **state)
 {
-    (void)state;
-    struct core w;
-    core_open(&w);
-    struct refund r = in_status(&w, "o1", REFUND_PROCESSING);
-    core_advance(&w, 5000);
-    world_run(&w.world, wake_rule, &r.no.id);
-    assert_int_equal(refund_now(&w, r.no).next_ms, WORLD_NOW_MS + 5000);
-    core_check(&w);
+    struct core *w = *state;
+    struct refund r = in_status(w, "o1", REFUND_PROCESSING);
+    core_advance(w, 5000);
+    world_run(&w->world, wake_rule, &r.no.id);
+    assert_int_equal(refund_now(w, r.no).next_ms, WORLD_NOW_MS + 5000);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cell),
-        cmocka_unit_test(what_a_success_holds),
-        cmocka_unit_test(a_late_success_counts_above_what_was_paid),
-        cmocka_unit_test(a_fact_about_something_else_moves_nothing),
-        cmocka_unit_test(terminal_needs_evidence),
-        cmocka_unit_test(settled_offline),
-        cmocka_unit_test(a_turn_now),
+        CORE_TEST(what_a_success_holds),
+        CORE_TEST(a_late_success_counts_above_what_was_paid),
+        CORE_TEST(a_fact_about_something_else_moves_nothing),
+        CORE_TEST(terminal_needs_evidence),
+        CORE_TEST(settled_offline),
+        CORE_TEST(a_turn_now),
     };
     return RUN_CORE_TESTS(tests);
 }
