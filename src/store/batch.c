@@ -6,6 +6,8 @@
  *   - a rule fails before it wrote: it is refused, the others go on;
  *   - a rule fails after it wrote: roll back, that one alone later, the others again, now with
  * savepoints, so that a batch is run again at most once for this reason;
+ *   - a call of a batch rule for several fails: it is made again for each half of it, where it
+ * stands if it wrote nothing or has a savepoint, otherwise after a roll back, with savepoints;
  *   - the engine rolled everything back by itself (disk full, I/O error): the same, the failing one
  * alone; the second time each of the rest alone;
  *   - COMMIT fails: unknown for all; the process must end, unless the disk was full or the engine
@@ -49,30 +51,58 @@ static enum fate fate_of(const struct tx *tx, enum err e)
     return tx->trouble == ERR_IO || tx->trouble == ERR_LIMIT ? FATE_BUSY : FATE_REFUSED;
 }
 
-static enum err call_rule(struct batch *b, struct store_job *job)
+/* How many at the head of `set` are one call: neighbours with the same batch rule. */
+static size_t call_size(const struct batch *b, struct slot *const *set, size_t n)
 {
-    if (job->rule)
-        return job->rule(&b->tx, job->arg, &job->info);
-    enum err e = ERR_INTERNAL;
-    job->batch(&b->tx, &job->arg, &e, 1);
-    return e;
+    const struct slot *first = set[0];
+    size_t k = 1;
+    if (!first->job->rule && !b->single)
+        while (k < n && k < CALL_RULES && set[k]->job->batch == first->job->batch &&
+               !set[k]->job->rule && set[k]->class == first->class)
+            k++;
+    return k;
 }
 
-static enum err run_rule(struct store *s, struct batch *b, struct slot *slot)
+static enum err call_rule(struct batch *b, struct slot *const *call, size_t n,
+                          struct err_info *info)
 {
-    struct store_job *job = slot->job;
+    struct store_job *job = call[0]->job;
+    void *args[CALL_RULES];
+    enum err results[CALL_RULES];
+
+    if (job->rule)
+        return job->rule(&b->tx, job->arg, info);
+    b->tx.items = call;
+    b->tx.items_n = n;
+    for (size_t i = 0; i < n; i++) {
+        args[i] = call[i]->job->arg;
+        call[i]->job->ids_used = 0;
+        results[i] = ERR_INTERNAL;
+    }
+    job->batch(&b->tx, args, results, n);
+    for (size_t i = 0; i < n; i++)
+        if (results[i])
+            return results[i];
+    return ERR_OK;
+}
+
+static enum err run_rule(struct store *s, struct batch *b, struct slot *const *call, size_t n)
+{
+    struct store_job *job = call[0]->job;
+    enum store_class class = call[0]->class;
     int64_t start = env_mono_us(s->env);
-    job->info = (struct err_info) { 0 };
+    struct err_info info = { 0 };
     tx_start(&b->tx, job, job->now_ms);
-    enum err e = tx_finish(&b->tx, call_rule(b, job), &job->info);
-    job->info.err = e;
+    enum err e = tx_finish(&b->tx, call_rule(b, call, n, &info), &info);
+    info.err = e;
+    for (size_t i = 0; i < n; i++)
+        call[i]->job->info = info;
     kill_point(job->name);
 
     int64_t us = env_mono_us(s->env) - start;
-    b->cost_us[slot->class] +=
-        us > 0 ? us : 1; /* a standing clock must not stop the classes' turns */
-    b->rules[slot->class]++;
-    if (us > SLOW_RULE_US) {
+    b->cost_us[class] += us > 0 ? us : 1; /* a standing clock must not stop the classes' turns */
+    b->rules[class] += (int64_t)n;
+    if (us > SLOW_RULE_US * (int64_t)n) {
         metric_add(metrics_get(s->env->metrics, "fenpay_store_slow_rules_total", job->name), 1);
         LOG(s->env->log, LOG_WARN, "store.slow_rule", log_cstr("rule", job->name),
             log_int("us", us));
@@ -80,9 +110,23 @@ static enum err run_rule(struct store *s, struct batch *b, struct slot *slot)
     return e;
 }
 
-/* Runs one rule of a transaction shared by `n`. False: the transaction is gone, nothing of it was
- * written. */
-static bool run_slot(struct store *s, struct batch *b, struct slot *slot, size_t n)
+static void set_fate(struct slot *const *call, size_t n, enum fate fate)
+{
+    for (size_t i = 0; i < n; i++)
+        call[i]->fate = fate;
+}
+
+/* The transaction is of no use any more because of this call. */
+static bool came_to_nothing(struct batch *b, struct slot *const *call, size_t n)
+{
+    b->bad = call;
+    b->bad_n = n;
+    return false;
+}
+
+/* One call of `k` rules in a transaction shared by `n`; a call for several that failed is made
+ * again for each half of it. False: the transaction is gone, nothing of it was written. */
+static bool run_call(struct store *s, struct batch *b, struct slot *const *call, size_t k, size_t n)
 {
     const struct store_driver *d = s->driver;
     struct conn *c = s->writer;
@@ -92,30 +136,32 @@ static bool run_slot(struct store *s, struct batch *b, struct slot *slot, size_t
     struct err_info info = { 0 };
 
     if (marked && d->savepoint(c, &info)) {
-        slot->job->info = info;
-        slot->fate = FATE_BUSY;
-        return false;
+        call[0]->job->info = info;
+        set_fate(call, k, FATE_BUSY);
+        return came_to_nothing(b, call, k);
     }
-    enum err e = run_rule(s, b, slot);
+    enum err e = run_rule(s, b, call, k);
     bool alive = d->in_transaction(c);
     if (!e && alive && (!marked || d->savepoint_keep(c, &info) == ERR_OK)) {
-        slot->fate = FATE_OK;
+        set_fate(call, k, FATE_OK);
         return true;
     }
     if (!e) /* cannot be without trouble, but then it must not be told "committed" */
-        slot->job->info = (struct err_info) { .err = ERR_IO, .text = "the transaction was lost" };
+        call[0]->job->info =
+            (struct err_info) { .err = ERR_IO, .text = "the transaction was lost" };
     b->tx.wakes_n = wakes;
-    slot->fate = e ? fate_of(&b->tx, e) : FATE_BUSY;
-    if (!alive)
-        return false;
-    if (marked)
-        return d->savepoint_undo(c, &info) == ERR_OK;
-    return d->total_changes(c) == before;
+    set_fate(call, k, e ? fate_of(&b->tx, e) : FATE_BUSY);
+    if (!alive || (marked ? d->savepoint_undo(c, &info) != ERR_OK : d->total_changes(c) != before))
+        return came_to_nothing(b, call, k);
+    return k == 1 || (run_call(s, b, call, k / 2, n) && run_call(s, b, call + k / 2, k - k / 2, n));
 }
 
-/* The transaction of `set` came to nothing at `bad`. */
-static void give_up(struct store *s, struct batch *b, struct slot **set, size_t n, struct slot *bad)
+/* The transaction of `set` came to nothing at a call. A single rule runs alone from now on; of a
+ * call for several nobody knows which it was, so the others and they are run again: in halves, each
+ * undone by its savepoint, or one by one if the engine lost the transaction. */
+static void give_up(struct store *s, struct batch *b, struct slot **set, size_t n)
 {
+    struct slot *bad = b->bad[0];
     bool died = !s->driver->in_transaction(s->writer);
     s->driver->rollback(s->writer);
     if (n == 1) {
@@ -139,14 +185,17 @@ static void give_up(struct store *s, struct batch *b, struct slot **set, size_t 
     }
     metric_add(s->metrics[M_BROKEN_BATCHES], (int64_t)n);
     s->retries += (int64_t)n;
-    if (died)
-        b->deaths++;
+    if (b->bad_n > 1)
+        b->single = died || b->savepoints;
     else
+        b->deaths += died;
+    if (!died)
         b->savepoints = true;
-    for (size_t i = 0; i < n; i++)
-        set[i]->fate = b->deaths >= 2 ? FATE_ALONE : FATE_WAITING;
-    bad->fate = FATE_ALONE;
-    bad->job->alone = true;
+    set_fate(set, n, b->deaths >= 2 ? FATE_ALONE : FATE_WAITING);
+    if (b->bad_n == 1) {
+        bad->fate = FATE_ALONE;
+        bad->job->alone = true;
+    }
 }
 
 static void tell_committed(struct store *s, struct batch *b, struct slot **set, size_t n)
@@ -255,11 +304,13 @@ static void pass(struct store *s, struct batch *b, struct slot **set, size_t n)
         return;
     }
     b->tx.wakes_n = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!run_slot(s, b, set[i], n)) {
-            give_up(s, b, set, n, set[i]);
+    for (size_t i = 0, k; i < n; i += k) {
+        k = call_size(b, set + i, n - i);
+        if (!run_call(s, b, set + i, k, n)) {
+            give_up(s, b, set, n);
             return;
         }
+    }
     commit(s, b, set, n);
 }
 
@@ -267,6 +318,7 @@ void batch_run(struct store *s, struct batch *b)
 {
     struct slot *set[BATCH_RULES];
     b->savepoints = s->o.savepoints;
+    b->single = false;
     b->deaths = 0;
     for (int c = 0; c < STORE_CLASSES; c++)
         b->cost_us[c] = b->rules[c] = 0;

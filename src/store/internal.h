@@ -13,6 +13,7 @@
 #include "store/driver.h"
 
 #define BATCH_RULES 256
+#define CALL_RULES  64 /* of one call of a batch rule */
 #define BATCH_BYTES (2 << 20)
 #define BATCH_US                                                                                   \
     20000 /* expected: a batch of slow rules is kept short for those who wait behind it */
@@ -24,14 +25,17 @@
 
 /* ---- tx.c ---- */
 
+struct slot;
+
 struct tx {
     struct store *store;
     const struct store_driver *driver;
     struct conn *conn;
     struct arena *arena;
-    struct store_job *job; /* NULL in a read */
+    struct store_job *job;     /* NULL in a read */
+    struct slot *const *items; /* of this call */
+    size_t items_n;
     int64_t now_ms;
-    unsigned ids_used;
     bool write;
     struct query *open; /* not yet reset */
     enum err trouble;   /* the first error of the database other than ERR_EXISTS: from then on every
@@ -70,8 +74,10 @@ struct batch {
     struct tx tx;
     struct slot slots[BATCH_RULES];
     size_t n;
-    bool savepoints;
+    bool savepoints, single; /* single: a call for each, also of batch rules */
     int deaths;
+    struct slot *const *bad; /* the call at which the transaction came to nothing */
+    size_t bad_n;
     int64_t cost_us[STORE_CLASSES];
     int64_t rules[STORE_CLASSES];
 };

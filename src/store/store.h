@@ -26,8 +26,10 @@ struct tx;
 
 typedef enum err store_rule(struct tx *tx, void *arg, struct err_info *info);
 
-/* One call for many independent arguments, so that they can share statements; drivers may call it
- * with n = 1. */
+/* One call for many independent arguments, so that they can share statements of many rows; often
+ * n = 1. A result other than ERR_OK undoes the whole call, which is then made again for each half
+ * of it, down to n = 1: who does not know whose key a statement of many rows found taken gives the
+ * error to all. tx_item chooses whose time and ids the tx gives. */
 typedef void store_batch(struct tx *tx, void *const arg[], enum err ret_result[], size_t n);
 
 /* Who is served first when the writer is busy: 8 : 4 : 2 by share of its time, and none starves. */
@@ -50,12 +52,12 @@ struct store_job {
     enum store_class class;
     unsigned slot;
     store_rule *rule;
-    store_batch *batch; /* or NULL: this rule for many arguments at once */
+    store_batch *batch; /* without `rule`: this one, for neighbours in the queue at once */
     void *arg;
     size_t bytes; /* about what it will write; batches and the queue are bounded by it; 0: 1 KB */
     int64_t now_ms;
-    int64_t first_id; /* ids_count ids from here are this job's own */
-    unsigned ids_count;
+    int64_t first_id;             /* ids_count ids from here are this job's own */
+    unsigned ids_count, ids_used; /* ids_used is the store's */
     void (*done)(struct store_job *job, enum store_outcome outcome, const struct err_info *info);
     struct list link; /* the store's */
     unsigned tries;
@@ -129,6 +131,8 @@ struct env *tx_env(struct tx *tx);
 int64_t tx_now_ms(const struct tx *tx);
 int64_t tx_new_id(struct tx *tx); /* the next of the job's ids, from the first again in every try; 0
                                      when used up: return ERR_INTERNAL */
+/* In a store_batch: from here on tx_now_ms and tx_new_id are those of arg[i]. At first arg[0]'s. */
+void tx_item(struct tx *tx, size_t i);
 void tx_after_commit(struct tx *tx, enum store_wake wake, int64_t id);
 
 /* A statement: one named `static const struct sql` each, in an aggregate's _sql.c. Parameters are

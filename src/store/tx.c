@@ -21,8 +21,10 @@ void tx_start(struct tx *tx, struct store_job *job, int64_t now_ms)
     assert(!tx->open);
     arena_reset(tx->arena);
     tx->job = job;
+    tx->items_n = 0;
     tx->now_ms = now_ms;
-    tx->ids_used = 0;
+    if (job)
+        job->ids_used = 0;
     tx->trouble = ERR_OK;
     tx->trouble_info.err = ERR_OK;
 }
@@ -54,9 +56,16 @@ int64_t tx_now_ms(const struct tx *tx)
 
 int64_t tx_new_id(struct tx *tx)
 {
-    if (!tx->job || tx->ids_used >= tx->job->ids_count)
+    if (!tx->job || tx->job->ids_used >= tx->job->ids_count)
         return 0;
-    return tx->job->first_id + tx->ids_used++;
+    return tx->job->first_id + tx->job->ids_used++;
+}
+
+void tx_item(struct tx *tx, size_t i)
+{
+    assert(i < tx->items_n);
+    tx->job = tx->items[i]->job;
+    tx->now_ms = tx->job->now_ms;
 }
 
 void tx_after_commit(struct tx *tx, enum store_wake wake, int64_t id)

@@ -39,10 +39,12 @@ enum act_end { ACT_OK, ACT_REFUSE_FIRST, ACT_REFUSE_LAST, ACT_RETRY_FIRST, ACT_R
 struct act {
     int64_t id;
     enum act_end end;
-    int until_try; /* the end holds for tries before this one; 0: always */
-    int pad;       /* bytes of the blob */
-    int tries;     /* counted */
-    bool exists;   /* the id was taken */
+    int until_try;   /* the end holds for tries before this one; 0: always */
+    int pad;         /* bytes of the blob */
+    int tries;       /* counted */
+    bool exists;     /* the id was taken */
+    size_t together; /* by act_batch: how many were in the call that counted */
+    bool right_item; /* stays true when time and ids were its own */
     /* of submitted jobs */
     struct store_job job;
     enum store_outcome outcome;
@@ -50,6 +52,7 @@ struct act {
     bool accepted;
 };
 enum err act_rule(struct tx *tx, void *act, struct err_info *info);
+store_batch act_batch; /* the same for many, where job.batch says so */
 enum store_outcome act_run(struct fixture *f, struct act *act);
 void act_submit(struct fixture *f, struct act *act); /* asserts a place */
 void act_try_submit(struct fixture *f, struct act *act);

@@ -378,30 +378,6 @@ static void tries_see_the_same_ids_and_time(void **state)
     assert_int_equal(ids.now[0], ids.now[1]);
 }
 
-static void batch_rule(struct tx *tx, void *const arg[], enum err ret_result[], size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        ret_result[i] = act_rule(tx, arg[i], NULL);
-}
-
-static void batch_rules_run(void **state)
-{
-    (void)state;
-    fixture_open(&f);
-    struct act good = { .id = 1 }, bad = { .id = 2, .end = ACT_REFUSE_LAST };
-    struct act *acts[] = { &good, &bad };
-    enum store_outcome outcomes[] = { STORE_COMMITTED, STORE_REFUSED };
-    for (int i = 0; i < 2; i++) {
-        struct store_job job;
-        store_job_init(&job, &f.real, f.mint, 0);
-        job.name = "batch";
-        job.batch = batch_rule;
-        job.arg = acts[i];
-        assert_int_equal(store_run(f.store, &job, NULL), outcomes[i]);
-    }
-    assert_int_equal(rows_in_all(&f), 2);
-}
-
 /* ---- many at once ---- */
 
 /* Holds the writer until opened, so that a test decides what waits behind it. */
@@ -496,6 +472,62 @@ static void failing_rules_among_others_with_savepoints(void **state)
 {
     (void)state;
     one_failing_rule_hurts_no_other(true);
+}
+
+/* Neighbours are one call, at most 64; one that fails or meets a taken key has its own outcome, and
+ * so have all the others. */
+static void calls_for_many(bool savepoints)
+{
+    enum { MANY = 200, APART = 100 };
+    f.options.savepoints = savepoints;
+    fixture_open(&f);
+    struct act acts[MANY], taken = { .id = 1031 };
+    struct gate gate;
+    int most = 0, together = 0;
+    assert_int_equal(act_run(&f, &taken), STORE_COMMITTED);
+    gate_close(&gate);
+    for (int i = 0; i < MANY; i++) {
+        acts[i] = (struct act) { .id = 1001 + i, .job.batch = act_batch, .right_item = true };
+        if (i == APART)
+            acts[i].job.batch = NULL;
+        if (i == 7)
+            acts[i].end = ACT_REFUSE_LAST;
+        if (i == 77)
+            acts[i].end = ACT_REFUSE_FIRST;
+        if (i == 190) {
+            acts[i].end = ACT_RETRY_LAST;
+            acts[i].until_try = 3;
+        }
+        act_submit(&f, &acts[i]);
+        acts[i].job.now_ms += i;
+    }
+    gate_open(&gate);
+    for (int i = 0; i < MANY; i++) {
+        act_wait(&acts[i]);
+        bool refused = i == 7 || i == 77;
+        assert_int_equal(acts[i].outcome, refused ? STORE_REFUSED : STORE_COMMITTED);
+        assert_int_equal(rows_of(&f, acts[i].id), refused ? 0 : 2);
+        assert_int_equal(acts[i].exists, i == 30);
+        assert_true(acts[i].right_item);
+        if (refused || i == 30 || i == APART)
+            assert_true(acts[i].together <= 1);
+        most = (int)acts[i].together > most ? (int)acts[i].together : most;
+        together += acts[i].together > 1;
+    }
+    assert_int_equal(most, 64);
+    assert_true(together > MANY * 3 / 4);
+}
+
+static void a_batch_rule_takes_many(void **state)
+{
+    (void)state;
+    calls_for_many(false);
+}
+
+static void a_batch_rule_takes_many_with_savepoints(void **state)
+{
+    (void)state;
+    calls_for_many(true);
 }
 
 static void queue_is_bounded(void **state)
@@ -821,9 +853,10 @@ int main(void)
         STORE_TEST(reads_share_a_snapshot),
         STORE_TEST(soft_conflicts_are_tried_again),
         STORE_TEST(tries_see_the_same_ids_and_time),
-        STORE_TEST(batch_rules_run),
         STORE_TEST(failing_rules_among_others),
         STORE_TEST(failing_rules_among_others_with_savepoints),
+        STORE_TEST(a_batch_rule_takes_many),
+        STORE_TEST(a_batch_rule_takes_many_with_savepoints),
         STORE_TEST(queue_is_bounded),
         STORE_TEST(classes_share_the_writers_time),
         STORE_TEST(slow_rules_are_counted_by_name),

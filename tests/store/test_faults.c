@@ -17,6 +17,7 @@
 #define ACTS 12
 
 static struct fixture f;
+static store_batch *batch; /* of every act: many in one call */
 static char *template_bytes;
 static size_t template_n;
 
@@ -88,7 +89,8 @@ static void run_acts(struct act acts[ACTS])
         acts[i] = (struct act) { .id = i + 1,
                                  .end = ends[i],
                                  .until_try = ends[i] == ACT_RETRY_LAST ? 3 : 0,
-                                 .pad = i * 700 };
+                                 .pad = i * 700,
+                                 .job.batch = batch };
     for (int i = 0; i < ACTS; i++) {
         if (i == ACTS / 2)
             while (store_turn(f.store, 100) > 0)
@@ -239,6 +241,17 @@ static void set_few_pages(bool few)
     assert_int_equal(store_run(f.store, &job, NULL), STORE_COMMITTED);
 }
 
+static void batch_rules_broken_at_every_operation(void **state)
+{
+    (void)state;
+    batch = act_batch;
+    for (int i = 0; i < 4; i++) {
+        break_every_operation(FAULT_IOERR, i & 1, i & 2, FAULT_ANY);
+        break_every_operation(FAULT_FULL, i & 1, i & 2, FAULT_WRITE);
+    }
+    batch = NULL;
+}
+
 /* SQLITE_FULL in one rule silently rolls back all the others with it. */
 static void silent_rollback_of_a_batch(bool savepoints, int huge)
 {
@@ -248,7 +261,9 @@ static void silent_rollback_of_a_batch(bool savepoints, int huge)
     fixture_open(&f);
     set_few_pages(true);
     for (int i = 0; i < 10; i++) {
-        acts[i] = (struct act) { .id = i + 1, .pad = i % 4 < huge && i % 4 > 0 ? 300000 : 10 };
+        acts[i] = (struct act) { .id = i + 1,
+                                 .pad = i % 4 < huge && i % 4 > 0 ? 300000 : 10,
+                                 .job.batch = batch };
         act_submit(&f, &acts[i]);
     }
     while (store_turn(f.store, 10) > 0)
@@ -277,9 +292,12 @@ static void silent_rollback_of_a_batch(bool savepoints, int huge)
 static void silent_rollback_hurts_no_other_rule(void **state)
 {
     (void)state;
-    for (int savepoints = 0; savepoints < 2; savepoints++)
-        for (int huge = 2; huge <= 4; huge++)
-            silent_rollback_of_a_batch(savepoints, huge);
+    for (int i = 0; i < 4; i++)
+        for (int huge = 2; huge <= 4; huge++) {
+            batch = i & 2 ? act_batch : NULL;
+            silent_rollback_of_a_batch(i & 1, huge);
+        }
+    batch = NULL;
 }
 
 /* ---- power ---- */
@@ -380,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_TEST(io_error_at_every_operation),
         STORE_TEST(disk_full_at_every_write),
+        STORE_TEST(batch_rules_broken_at_every_operation),
         STORE_TEST(faults_while_checkpointing),
         STORE_TEST(failed_sync_stops_the_store),
         STORE_TEST(full_disk_refuses_until_there_is_room),
