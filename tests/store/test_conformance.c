@@ -480,6 +480,7 @@ static void calls_for_many(bool savepoints)
 {
     enum { MANY = 200, APART = 100 };
     f.options.savepoints = savepoints;
+    f.options.env = &f.test.env; /* a batch of slow rules would be shorter */
     fixture_open(&f);
     struct act acts[MANY], taken = { .id = 1031 };
     struct gate gate;
