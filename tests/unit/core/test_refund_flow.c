@@ -520,6 +520,39 @@ static void money_that_was_adopted(void **state)
                                       .p);
 }
 
+/* ---- what is counted ---- */
+
+static enum err figures_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    return refund_figures(tx, arg, info);
+}
+
+static void open_ones_are_counted_and_keep_their_account(void **state)
+{
+    struct core *w = *state;
+    struct registry *empty = registry_new();
+    struct refund_figures f;
+    struct err_info info = { 0 };
+    struct payment p = paid(w, "o1", 8800);
+    world_read(&w->world, figures_rule, &f);
+    assert_true(!f.open && !f.held && !f.oldest_ms);
+    assert_ok(payment_accounts_check(w->world.store, empty, &info));
+
+    open_amount(w, p.no, "a", 100);
+    core_advance(w, MINUTE);
+    open_amount(w, paid(w, "o2", 8800).no, "b", 100);
+    expect(&w->refund, CHANNEL_REFUSED, CLASS_PERSON);
+    turn(w);
+    world_read(&w->world, figures_rule, &f);
+    assert_int_equal(f.open, 2);
+    assert_int_equal(f.held, 1);
+    assert_int_equal(f.oldest_ms, WORLD_NOW_MS);
+    assert_int_equal(payment_accounts_check(w->world.store, empty, &info), ERR_CONFLICT);
+    assert_non_null(strstr(info.text, "main (2)"));
+    assert_ok(payment_accounts_check(w->world.store, w->c.registry, &info));
+    registry_free(empty);
+}
+
 /* ---- the clock ---- */
 
 static void a_clock_that_steps_back_loses_no_turn(void **state)
@@ -591,6 +624,7 @@ int main(int argc, char **argv)
         CORE_TEST(the_channel_would_not_take_it),
         CORE_TEST(a_silent_channel_is_left_alone),
         CORE_TEST(money_that_was_adopted),
+        CORE_TEST(open_ones_are_counted_and_keep_their_account),
         CORE_TEST(a_clock_that_steps_back_loses_no_turn),
         CORE_TEST(synced_by_hand),
     };
