@@ -150,8 +150,11 @@ static void open_centre(struct runtime *r)
     cs->expiring_ms = r->settings.payment.expiring_ms;
     cs->query_stuck_ms = r->settings.payment.query_stuck_ms;
     cs->order_amount_max_fen = r->settings.payment.amount_max_fen;
-    static const enum incident_policy after_close[] = { POLICY_HOLD, POLICY_REVIVE };
-    cs->paid_after_close = after_close[r->settings.incident.paid_after_close];
+    static const enum incident_policy policies[] = { POLICY_REFUND, POLICY_HOLD, POLICY_REVIVE };
+    cs->paid_after_close = policies[r->settings.incident.paid_after_close];
+    cs->paid_twice = policies[r->settings.incident.paid_twice];
+    cs->auto_refund_max_count = r->settings.incident.auto_refund_max_count;
+    cs->auto_refund_max_fen = r->settings.incident.auto_refund_max_fen;
     cs->second_person_fen = r->settings.incident.second_person_fen;
 }
 

@@ -31,7 +31,8 @@ struct settings {
         int64_t expire_ms, expiring_ms, query_stuck_ms, amount_max_fen;
     } payment;
     struct {
-        int paid_after_close; /* index into its choices */
+        int paid_after_close, paid_twice; /* index into their choices */
+        int64_t auto_refund_max_count, auto_refund_max_fen;
         int64_t second_person_fen;
     } incident;
     struct {

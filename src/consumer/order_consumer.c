@@ -7,16 +7,21 @@
 #include "core/order/order.h"
 #include "core/payment/payment.h"
 #include "core/refund/refund.h"
+#include "core/resolve/follow.h"
 
 #include <assert.h>
 
-static_assert(ORDER_SETTLE_IDS + 1 <= CONSUMER_IDS, "a settle fits into a consumer's ids");
+static_assert(ORDER_SETTLE_IDS + 1 <= CONSUMER_IDS && FOLLOW_IDS <= CONSUMER_IDS,
+              "each effect fits into a consumer's ids");
 
 static enum err refund_ended(struct tx *tx, const struct event *event, struct err_info *info)
 {
     struct refund r;
     enum err e = refund_load(tx, event->subject.id, &r, info);
-    return e ? e : order_refunds_changed(tx, r.order_no.id, info);
+    if (!e && event->type != EVENT_REFUND_FAILED)
+        e = order_refunds_changed(tx, r.order_no.id, info);
+    return e ? e
+             : follow_refund(tx, &r, event->type == EVENT_REFUND_REVERSED, event->trace_id, info);
 }
 
 static enum err consume(struct tx *tx, const struct event *event, void *ctx, struct err_info *info)
@@ -51,7 +56,7 @@ struct consumer order_consumer(struct centre *c)
         .name = "order",
         .types = EVENT_BIT(EVENT_PAYMENT_SUCCESS) | EVENT_BIT(EVENT_PAYMENT_FAILED) |
                  EVENT_BIT(EVENT_PAYMENT_CLOSED) | EVENT_BIT(EVENT_REFUND_SUCCESS) |
-                 EVENT_BIT(EVENT_REFUND_REVERSED),
+                 EVENT_BIT(EVENT_REFUND_FAILED) | EVENT_BIT(EVENT_REFUND_REVERSED),
         .consume = consume,
         .ctx = c,
     };

@@ -22,7 +22,10 @@ void centre_settings_defaults(struct centre_settings *s)
         .settle_sweep_ms = MINUTE_MS,
         .refund_age_ms = 3LL * 24 * 60 * 60 * 1000,
         .account_suspend_ms = 5 * MINUTE_MS,
-        .paid_after_close = POLICY_HOLD,
+        .paid_after_close = POLICY_REFUND,
+        .paid_twice = POLICY_REFUND,
+        .auto_refund_max_count = 100,
+        .auto_refund_max_fen = 5000000,
         .second_person_fen = 1000000,
     };
 }

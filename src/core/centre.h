@@ -18,8 +18,11 @@ struct centre_settings {
     int64_t settle_sweep_ms;    /* 1 min */
     int64_t account_suspend_ms; /* 5 min out of routing after an ACCOUNT answer */
     int64_t refund_age_ms;      /* 3 days without an end: somebody should know */
-    /* What becomes of a success that no order wants. */
-    enum incident_policy paid_after_close;
+    /* What becomes of a success that no order wants: HOLD, REFUND, or REVIVE after a close. Above
+     * so many refunds, or so many fen, of an account and hour REFUND becomes BRAKED; 0: no limit.
+     */
+    enum incident_policy paid_after_close, paid_twice;
+    int64_t auto_refund_max_count, auto_refund_max_fen;
     int64_t second_person_fen; /* acts about more money need two persons; 0: never */
 };
 void centre_settings_defaults(struct centre_settings *s);

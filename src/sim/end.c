@@ -21,6 +21,7 @@ SQL(rest_payments, "SELECT COUNT(*) FROM payment_due");
 /* A cancel waits as long as money of the order is held for an operator. */
 SQL(rest_orders, "SELECT COUNT(*) FROM order_due d WHERE NOT EXISTS"
                  " (SELECT 1 FROM payment_order p WHERE p.order_id = d.id AND p.quarantined = 1)");
+SQL(rest_refunds, "SELECT COUNT(*) FROM refund_due");
 SQL(rest_callbacks, "SELECT COUNT(*) FROM callback_due");
 SQL(rest_events, "SELECT COUNT(*) FROM outbox_due");
 SQL(rest_deliveries, "SELECT COUNT(*) FROM delivery_due WHERE due < 9223372036854775807");
@@ -31,11 +32,11 @@ const char *sim_unrest(struct sim *s)
         const char *what;
         const struct sql *sql;
     } rest[] = {
-        { "payments", &rest_payments },     { "orders", &rest_orders },
-        { "callbacks", &rest_callbacks },   { "events", &rest_events },
-        { "deliveries", &rest_deliveries },
+        { "payments", &rest_payments }, { "orders", &rest_orders },
+        { "refunds", &rest_refunds },   { "callbacks", &rest_callbacks },
+        { "events", &rest_events },     { "deliveries", &rest_deliveries },
     };
-    if (s->actors || s->operators)
+    if (s->actors)
         return "people";
     for (int i = 0; i < s->temper.nodes; i++) {
         const struct sim_process *p = s->nodes[i].process;
@@ -58,7 +59,7 @@ struct check {
     struct sim *s;
     struct sim_result *ret;
     const struct sim_seen *seen;
-    int64_t money; /* fen of successes and of what is held */
+    int64_t money; /* fen of successes and of what is held, without what went back */
 };
 
 static enum err check_journal(struct tx *tx, struct sim *s, struct number no,
@@ -79,25 +80,19 @@ static enum err check_journal(struct tx *tx, struct sim *s, struct number no,
     return e;
 }
 
-static enum err has_incident(struct tx *tx, int64_t id, bool *ret, struct err_info *info)
-{
-    struct incident_row rows[32];
-    size_t n;
-    enum err e = incidents_of(tx, id, rows, 32, &n, info);
-    *ret = n > 0;
-    return e;
-}
-
 /* The payment against the channel's books. */
 static void check_money(struct check *k, const struct payment *p)
 {
     struct sim *s = k->s;
     struct sandbox_trade t = { 0 };
-    int64_t paid = money_fen(p->paid_amount);
+    int64_t paid = money_fen(p->paid_amount), refunded = money_fen(p->refunded);
 
     (void)sandbox_trade_get(s->sandbox, number_str(s->arena, p->no), s->arena, &t);
     if (p->status == PAYMENT_SUCCESS) {
-        k->money += paid;
+        k->money += paid - refunded;
+        if (t.refunded_fen != refunded)
+            sim_fail(s, p->no, "we say %" PRId64 " fen went back, the channel says %" PRId64,
+                     refunded, t.refunded_fen);
         if (t.taken_fen != paid)
             sim_fail(s, p->no, "we say %" PRId64 " fen, the channel took %" PRId64, paid,
                      t.taken_fen);
@@ -113,13 +108,28 @@ static void check_money(struct check *k, const struct payment *p)
         sim_fail(s, p->no, "paid at the channel after it had ended with us");
 }
 
+/* An incident about the payment; *ret_owed: one by which money must have gone back by now. */
+static enum err look_at_incidents(struct tx *tx, int64_t id, bool *ret_any, bool *ret_owed,
+                                  struct err_info *info)
+{
+    struct incident_row rows[32];
+    size_t n;
+    enum err e = incidents_of(tx, id, rows, 32, &n, info);
+
+    *ret_any = n > 0;
+    *ret_owed = false;
+    for (size_t i = 0; !e && i < n; i++)
+        *ret_owed = *ret_owed || (!rows[i].resolved && rows[i].policy == POLICY_REFUND);
+    return e;
+}
+
 static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct check *k = arg;
     struct sim *s = k->s;
     struct payment p;
     struct order o;
-    bool incident;
+    bool incident, owed;
     enum err e = payment_load(tx, k->seen->id, &p, info);
 
     if (!e)
@@ -127,7 +137,7 @@ static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *in
     if (!e)
         e = check_journal(tx, s, p.no, &p.journal, (int)p.status, info);
     if (!e)
-        e = has_incident(tx, p.no.id, &incident, info);
+        e = look_at_incidents(tx, p.no.id, &incident, &owed, info);
     if (e)
         return e;
     bool final = p.status != PAYMENT_INIT && p.status != PAYMENT_PAYING;
@@ -140,6 +150,8 @@ static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *in
         sim_fail(s, p.no, "%s without evidence", payment_status_name(p.status));
     if (!final && !p.quarantined && p.expire_ms < s->now_ms)
         sim_fail(s, p.no, "%s, and it expired", payment_status_name(p.status));
+    if (owed)
+        sim_fail(s, p.no, "its money should have gone back");
     if (p.quarantined && !incident)
         sim_fail(s, p.no, "held, and nobody was told");
     if (p.status == PAYMENT_SUCCESS && p.settled == SETTLED_NO)
@@ -295,14 +307,14 @@ SQL(end_events_twice, "SELECT COUNT(*) FROM (SELECT subject_id, type, sequence F
 SQL(end_not_fed, "SELECT (SELECT COUNT(*) FROM outbox) - (SELECT COUNT(*) FROM event_feed)");
 SQL(end_fed_twice, "SELECT COUNT(*) - COUNT(DISTINCT event_id) FROM event_feed");
 SQL(end_gaps, "SELECT COALESCE(MAX(seq) - MIN(seq) + 1 - COUNT(*), 0) FROM event_feed");
-SQL(end_not_consumed, "SELECT (SELECT COUNT(*) FROM outbox WHERE type IN (1, 2, 3))"
+SQL(end_not_consumed, "SELECT (SELECT COUNT(*) FROM outbox WHERE type IN (1, 2, 3, 9, 10, 11))"
                       " - (SELECT COUNT(*) FROM consumed_event WHERE consumer = 'order')");
-SQL(end_success_untold, "SELECT COUNT(*) FROM payment_order WHERE status = 2 AND id NOT IN"
-                        " (SELECT subject_id FROM outbox WHERE type = 1)");
-SQL(end_paid_untold, "SELECT COUNT(*) FROM order_info WHERE order_status IN (2, 5) AND id NOT IN"
-                     " (SELECT subject_id FROM outbox WHERE type IN (4, 5))");
-SQL(end_cancelled_untold, "SELECT COUNT(*) FROM order_info WHERE order_status = 4 AND id NOT IN"
-                          " (SELECT subject_id FROM outbox WHERE type IN (6, 7))");
+SQL(end_moves_untold, "SELECT (SELECT COUNT(*) FROM payment_order WHERE status = 2)"
+                      " - (SELECT COUNT(DISTINCT subject_id) FROM outbox WHERE type = 1)"
+                      " + (SELECT COUNT(*) FROM order_info WHERE order_status IN (2, 5))"
+                      " - (SELECT COUNT(DISTINCT subject_id) FROM outbox WHERE type = 4)"
+                      " + (SELECT COUNT(*) FROM order_info WHERE order_status = 4)"
+                      " - (SELECT COUNT(DISTINCT subject_id) FROM outbox WHERE type IN (6, 7))");
 SQL(end_dead_untold, "SELECT COUNT(*) FROM event_delivery e WHERE state = 2 AND NOT EXISTS"
                      " (SELECT 1 FROM incident i WHERE i.discriminator = e.target)");
 
@@ -331,9 +343,7 @@ static void check_events(struct sim *s)
         { &end_fed_twice, "the feed has an event twice" },
         { &end_gaps, "the feed has gaps" },
         { &end_not_consumed, "the order consumer did not take each event once" },
-        { &end_success_untold, "a success without its event" },
-        { &end_paid_untold, "an order paid without its event" },
-        { &end_cancelled_untold, "an order cancelled without its event" },
+        { &end_moves_untold, "a move without its event" },
         { &end_dead_untold, "a delivery was given up, and nobody was told" },
     };
     static_assert(EVENT_PAYMENT_SUCCESS == 1 && EVENT_PAYMENT_CLOSED == 3 && EVENT_ORDER_PAID == 4,

@@ -159,6 +159,20 @@ const struct words_pair words_core[] = {
     { "the callback has been handled", "该回调已处理" },
     { "the payment has ended", "支付单已有结果" },
 
+    { "not refunded: account %s has refunded much this hour", "未退款：账户 %s 本小时自动退款已达上限" },
+    { "not refunded: %s", "未退款：%t" },
+    { "a refund of this key has other contents", "相同键的退款内容不同" },
+    { "the payment is no success", "支付单不是成功状态" },
+    { "its channel cannot refund", "该渠道不能退款" },
+    { "nothing of it is left", "没有可退的余额" },
+    { "the channel takes no more refunds of this payment", "渠道不再受理该支付单的退款" },
+    { "all of it has gone back", "已全部退回" },
+    { "too many refunds have failed", "退款失败次数过多" },
+    { "its refund has been reversed", "其退款已被撤销" },
+    { "all of it is on its way back already", "全部款项已在退回途中" },
+    { "its money is held, or an order has it", "其款项被冻结，或已属于订单" },
+    { "it cannot go back the way it came: accept it instead", "无法原路退回：请改用 accept" },
+
     /* what must be zero */
     { "paid, and its order does not know it", "已支付但订单未入账" },
     { "final without evidence", "终态没有凭据" },

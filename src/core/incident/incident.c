@@ -93,6 +93,13 @@ enum err incident_kind_parse(struct str name, enum incident_kind *ret)
     return ERR_INVALID;
 }
 
+struct str incident_payer_text(enum incident_kind kind)
+{
+    return kind == INCIDENT_PAID_AFTER_CLOSE ? STR("订单已关闭，款项退回")
+           : kind == INCIDENT_PAID_TWICE     ? STR("重复支付，款项退回")
+                                             : STR("款项退回");
+}
+
 const char *incident_policy_name(enum incident_policy policy)
 {
     return (unsigned)policy < sizeof policy_names / sizeof *policy_names ? policy_names[policy]

@@ -144,6 +144,8 @@ enum err incident_proposal_drop(struct tx *tx, int64_t incident_id, struct err_i
 
 const char *incident_kind_name(enum incident_kind kind); /* "PAID_TWICE" */
 enum err incident_kind_parse(struct str name, enum incident_kind *ret);
+/* What the payer reads with the money that comes back: Chinese, as all that channels show there. */
+struct str incident_payer_text(enum incident_kind kind);
 const char *incident_policy_name(enum incident_policy policy); /* "hold" */
 const char *incident_action_name(enum incident_action action); /* "accept_and_refund" */
 enum err incident_action_parse(struct str name, enum incident_action *ret); /* an operator's */

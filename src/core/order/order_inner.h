@@ -17,6 +17,10 @@ struct order_move {
 enum err order_move(struct tx *tx, struct order *o, const struct order_move *m,
                     struct err_info *info);
 
+/* May the account pay that back by itself within this hour? If so it is counted. */
+enum err order_brake(struct tx *tx, const struct centre_settings *settings, struct str account,
+                     struct money amount, bool *ret_free, struct err_info *info);
+
 bool order_is_open(enum order_status s); /* WAIT_PAY, PAYING or PAY_FAILED */
 
 #endif

@@ -9,6 +9,7 @@
 #include "core/incident/incident.h"
 #include "core/order/order_sql.h"
 #include "core/payment/payment.h"
+#include "core/refund/refund_auto.h"
 
 /* ---- a success that no order wants ---- */
 
@@ -25,19 +26,67 @@ static struct str why_surplus(struct arena *a, const struct order *o, const stru
 }
 
 /* The merchant takes the money after all: the order is PAID by it, and nothing is left to do. */
-static enum err revive(struct tx *tx, struct order *o, struct payment *p, struct number incident_no,
+static enum err revive(struct tx *tx, struct order *o, struct payment *p, struct incident_row *row,
                        struct err_info *info)
 {
     struct evidence evidence = { .kind = p->evidence_kind,
                                  .ref = p->evidence_ref,
                                  .actor = STR("settle") };
     struct incident_end end = { .action = ACTION_REVIVE, .who = STR("policy") };
-    struct incident_row row;
     enum err e = order_revive(tx, o, p, CAUSE_SETTLE, &evidence, p->trace_id, info);
 
-    if (!e)
-        e = incident_load(tx, incident_no.id, &row, info);
-    return e ? e : incident_resolve(tx, &row, &end, info);
+    return e ? e : incident_resolve(tx, row, &end, info);
+}
+
+/* What the settings say, where that can be done. */
+static enum incident_policy policy_for(const struct centre_settings *settings,
+                                       enum incident_kind kind, const struct payment *p)
+{
+    bool after_close = kind == INCIDENT_PAID_AFTER_CLOSE;
+    enum incident_policy policy = after_close ? settings->paid_after_close : settings->paid_twice;
+
+    if (policy != POLICY_REFUND || refund_possible(p))
+        return policy;
+    return after_close ? POLICY_REVIVE : POLICY_HOLD;
+}
+
+/* So much goes back by itself; more than that within an hour is a fault of somebody's, and waits
+ * for a person. */
+static enum err brake(struct tx *tx, const struct centre_settings *settings,
+                      const struct payment *p, struct incident *incident, struct err_info *info)
+{
+    bool is_free;
+    enum err e = order_brake(tx, settings, p->account, p->paid_amount, &is_free, info);
+
+    if (e || is_free)
+        return e;
+    incident->policy = POLICY_BRAKED;
+    struct str why =
+        str_printf(tx_arena(tx), "not refunded: account " STR_FMT " has refunded much this hour",
+                   STR_ARG(p->account));
+    incident->detail =
+        str_printf(tx_arena(tx), STR_FMT "; " STR_FMT, STR_ARG(incident->detail), STR_ARG(why));
+    return ERR_OK;
+}
+
+static enum err carry_out(struct tx *tx, struct order *o, struct payment *p,
+                          struct number incident_no, struct err_info *info)
+{
+    struct incident_row row;
+    enum err e = incident_load(tx, incident_no.id, &row, info);
+
+    if (e || row.resolved)
+        return e;
+    switch (row.policy) {
+    case POLICY_REFUND:
+        return refund_auto_step(tx, p, &row, p->trace_id, info);
+    case POLICY_REVIVE:
+        return revive(tx, o, p, &row, info);
+    case POLICY_HOLD:
+    case POLICY_BRAKED:
+        break;
+    }
+    return ERR_OK;
 }
 
 static enum err surplus(struct tx *tx, const struct centre_settings *settings, struct order *o,
@@ -48,7 +97,6 @@ static enum err surplus(struct tx *tx, const struct centre_settings *settings, s
         .kind = after_close ? INCIDENT_PAID_AFTER_CLOSE : INCIDENT_PAID_TWICE,
         .subject = p->no,
         .caller = p->caller,
-        .policy = after_close ? settings->paid_after_close : POLICY_HOLD,
         .amount = p->paid_amount,
         .detail = why_surplus(tx_arena(tx), o, p),
         .trace_id = p->trace_id,
@@ -56,7 +104,10 @@ static enum err surplus(struct tx *tx, const struct centre_settings *settings, s
     struct incident_opened opened = { .opened = false };
     enum err e = ERR_OK;
 
-    if (!mutation_on(MUTATION_SURPLUS_UNTOLD))
+    incident.policy = policy_for(settings, incident.kind, p);
+    if (incident.policy == POLICY_REFUND)
+        e = brake(tx, settings, p, &incident, info);
+    if (!e && !mutation_on(MUTATION_SURPLUS_UNTOLD))
         e = incident_open(tx, &incident, &opened, info);
     if (!e && mutation_on(MUTATION_LOSER_WINS))
         e = order_sql_paid(
@@ -64,9 +115,9 @@ static enum err surplus(struct tx *tx, const struct centre_settings *settings, s
             &(struct order_paid) { p->no, (int)p->channel, p->transaction_id, p->pay_ms }, info);
     if (!e)
         e = payment_set_settled(tx, p, SETTLED_SURPLUS, info);
-    if (!e && incident.policy == POLICY_REVIVE)
-        e = revive(tx, o, p, opened.no, info);
-    return e;
+    if (e || mutation_on(MUTATION_SURPLUS_UNTOLD))
+        return e;
+    return carry_out(tx, o, p, opened.no, info);
 }
 
 /* ---- settling ---- */

@@ -28,16 +28,22 @@ struct cell {
 #define MONEY(effect) { effect, true }
 #define PLAIN(effect) { effect, false }
 static const struct cell table[INCIDENT_KINDS_END][INCIDENT_ACTIONS_END] = {
-    [INCIDENT_PAID_AFTER_CLOSE]  = { [ACTION_REVIVE]            = MONEY(resolve_revive),
+    [INCIDENT_PAID_AFTER_CLOSE]  = { [ACTION_REFUND]            = MONEY(resolve_refund),
+                                     [ACTION_REVIVE]            = MONEY(resolve_revive),
                                      [ACTION_IGNORE]            = MONEY(resolve_let_be) },
-    [INCIDENT_PAID_TWICE]        = { [ACTION_IGNORE]            = MONEY(resolve_let_be) },
+    [INCIDENT_PAID_TWICE]        = { [ACTION_REFUND]            = MONEY(resolve_refund),
+                                     [ACTION_IGNORE]            = MONEY(resolve_let_be) },
     [INCIDENT_AMOUNT_MISMATCH]   = { [ACTION_ACCEPT]            = MONEY(resolve_accept),
-                                     [ACTION_RETRY]             = PLAIN(resolve_retry_payment),
+                                     [ACTION_ACCEPT_AND_REFUND] = MONEY(resolve_accept_and_refund),
+                                     [ACTION_REFUND]            = MONEY(resolve_refund),
+                                     [ACTION_RETRY]             = PLAIN(resolve_retry_held),
                                      [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
     [INCIDENT_ACCOUNT_MISMATCH]  = { [ACTION_ACCEPT]            = MONEY(resolve_accept),
-                                     [ACTION_RETRY]             = PLAIN(resolve_retry_payment),
+                                     [ACTION_ACCEPT_AND_REFUND] = MONEY(resolve_accept_and_refund),
+                                     [ACTION_REFUND]            = MONEY(resolve_refund),
+                                     [ACTION_RETRY]             = PLAIN(resolve_retry_held),
                                      [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
-    [INCIDENT_TRANSACTION_CLASH] = { [ACTION_RETRY]             = PLAIN(resolve_retry_payment),
+    [INCIDENT_TRANSACTION_CLASH] = { [ACTION_RETRY]             = PLAIN(resolve_retry_held),
                                      [ACTION_IGNORE]            = MONEY(resolve_let_be) },
     [INCIDENT_STATUS_CONFLICT]   = { [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
     [INCIDENT_ORPHAN_PAYMENT]    = { [ACTION_ADOPT]             = MONEY(resolve_adopt),
@@ -49,8 +55,10 @@ static const struct cell table[INCIDENT_KINDS_END][INCIDENT_ACTIONS_END] = {
                                      [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
     [INCIDENT_DELIVERY_DEAD]     = { [ACTION_RETRY]             = PLAIN(resolve_retry_delivery),
                                      [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
-    [INCIDENT_REFUND_HELD]       = { [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
-    [INCIDENT_REFUND_ABNORMAL]   = { [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
+    [INCIDENT_REFUND_HELD]       = { [ACTION_RETRY]             = PLAIN(resolve_retry_refund),
+                                     [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
+    [INCIDENT_REFUND_ABNORMAL]   = { [ACTION_SETTLED_OFFLINE]   = MONEY(resolve_settled_offline),
+                                     [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
     [INCIDENT_OVER_REFUNDED]     = { [ACTION_IGNORE]            = MONEY(resolve_let_be) },
     [INCIDENT_RISK_HELD]         = { [ACTION_RETRY]             = PLAIN(resolve_retry_payment),
                                      [ACTION_IGNORE]            = PLAIN(resolve_let_be) },
@@ -210,13 +218,16 @@ static enum err ask_second(struct tx *tx, struct resolving *w, bool *ret_go, str
 
 /* ---- the rule ---- */
 
-static enum err move_incident(struct tx *tx, struct resolving *w, struct err_info *info)
+enum err resolve_close(struct tx *tx, struct resolving *w, struct err_info *info)
 {
     struct incident_end end = { .action = w->r->action,
                                 .who = w->r->who,
                                 .reason = w->r->reason,
                                 .detail = w->detail,
                                 .evidence_ref = w->audit_id };
+    if (w->closed)
+        return ERR_OK;
+    w->closed = true;
     if (!w->stays_open)
         return incident_resolve(tx, &w->row, &end, info);
     enum err e =
@@ -237,7 +248,7 @@ static enum err do_it(struct tx *tx, struct resolving *w, struct err_info *info)
     if (e || w->refused)
         return e;
     e = audit_insert(tx, &audit, info);
-    return e ? e : move_incident(tx, w, info);
+    return e ? e : resolve_close(tx, w, info);
 }
 
 /* Is there nothing (more) to do? It was done: by this very rule before its answer got lost, or by
@@ -247,9 +258,9 @@ static bool is_done(const struct resolving *w)
     if (w->row.evidence_ref == w->audit_id)
         return true;
     bool same = str_eq(w->row.who, w->r->who);
-    return same &&
-           (w->row.resolved ? w->row.resolution == w->r->action
-                            : w->row.policy == POLICY_REFUND && w->r->action == ACTION_REFUND);
+    bool begun = w->row.policy == POLICY_REFUND &&
+                 (w->r->action == ACTION_REFUND || w->r->action == ACTION_ACCEPT_AND_REFUND);
+    return same && (w->row.resolved ? w->row.resolution == w->r->action : begun);
 }
 
 static enum err resolve_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -258,7 +269,7 @@ static enum err resolve_rule(struct tx *tx, void *arg, struct err_info *info)
     bool found, go;
 
     w->refused = CODE_OK;
-    w->stays_open = false;
+    w->stays_open = w->closed = false;
     w->detail = STR_NONE;
     w->moved.status = w->from;
     if (!(w->audit_id = tx_new_id(tx)))

@@ -22,7 +22,8 @@ struct resolving {
     int64_t audit_id; /* the operator's evidence */
     struct incident_row row;
     struct str detail;    /* set by an effect: the incident's from now on */
-    bool stays_open;      /* set by an effect: under another policy */
+    bool stays_open;      /* set by an effect: under the policy `refund` */
+    bool closed;          /* the incident has been moved */
     enum code refused;    /* set by an effect that wrote nothing */
     struct str refusal;   /* for people */
     struct payment moved; /* for the log: moved from `from`, or status equal to it */
@@ -35,10 +36,23 @@ typedef enum err resolve_effect(struct tx *tx, struct resolving *w, struct err_i
 
 /* resolve_money.c */
 resolve_effect resolve_accept, resolve_revive, resolve_let_be;
+/* The incident's payment; refuses when it is about something else. */
+enum err resolve_payment(struct tx *tx, struct resolving *w, struct payment *ret,
+                         struct err_info *info);
+void resolve_moved(struct resolving *w, const struct payment *p,
+                   enum payment_status from); /* kept for the log */
+/* What else was said of the money while it was held is answered with it. */
+enum err resolve_no_more_held(struct tx *tx, struct resolving *w, struct err_info *info);
+/* resolve_refund.c */
+resolve_effect resolve_refund, resolve_accept_and_refund, resolve_settled_offline;
 /* resolve_adopt.c */
 resolve_effect resolve_adopt;
 /* resolve_retry.c */
-resolve_effect resolve_retry_payment, resolve_retry_callback, resolve_retry_delivery;
+resolve_effect resolve_retry_held, resolve_retry_payment, resolve_retry_refund;
+resolve_effect resolve_retry_callback, resolve_retry_delivery;
+
+/* Moves the incident; done after the effect, unless that wants it before what it moves does so. */
+enum err resolve_close(struct tx *tx, struct resolving *w, struct err_info *info);
 
 /* Before the rule, outside any transaction: asks the channel what was paid; takes up deliveries in
  * portions. */

@@ -10,16 +10,15 @@
     (INCIDENT_BIT(INCIDENT_AMOUNT_MISMATCH) | INCIDENT_BIT(INCIDENT_ACCOUNT_MISMATCH) |            \
      INCIDENT_BIT(INCIDENT_TRANSACTION_CLASH))
 
-/* The incident's payment; refuses when it is about something else. */
-static enum err load(struct tx *tx, struct resolving *w, struct payment *ret, struct err_info *info)
+enum err resolve_payment(struct tx *tx, struct resolving *w, struct payment *ret,
+                         struct err_info *info)
 {
     if (w->row.subject.kind != NUMBER_PAYMENT)
         return resolve_refuse(w, CODE_ACTION_UNFIT, STR("it is not about a payment"));
     return payment_load(tx, w->row.subject.id, ret, info);
 }
 
-/* The payment has moved: kept for the log. */
-static void moved(struct resolving *w, const struct payment *p, enum payment_status from)
+void resolve_moved(struct resolving *w, const struct payment *p, enum payment_status from)
 {
     w->moved = payment_copy(w->act->arena, p);
     w->from = from;
@@ -34,8 +33,7 @@ static enum err settle(struct tx *tx, struct resolving *w, int64_t order_id, str
     return e ? e : order_attempt_ended(tx, order_id, info);
 }
 
-/* What else was said of the money while it was held is answered with it. */
-static enum err no_more_held(struct tx *tx, struct resolving *w, struct err_info *info)
+enum err resolve_no_more_held(struct tx *tx, struct resolving *w, struct err_info *info)
 {
     return incident_recovered(tx, w->row.subject.id, HELD_KINDS & ~INCIDENT_BIT(w->row.kind),
                               STR("its money is not held any more"), info);
@@ -45,7 +43,7 @@ enum err resolve_accept(struct tx *tx, struct resolving *w, struct err_info *inf
 {
     struct evidence evidence = resolve_evidence(w);
     struct payment p;
-    enum err e = load(tx, w, &p, info);
+    enum err e = resolve_payment(tx, w, &p, info);
 
     if (e || w->refused)
         return e;
@@ -54,9 +52,9 @@ enum err resolve_accept(struct tx *tx, struct resolving *w, struct err_info *inf
     enum payment_status from = p.status;
     if ((e = payment_accept(tx, &p, &evidence, w->act->trace_id, info)))
         return e;
-    moved(w, &p, from);
+    resolve_moved(w, &p, from);
     e = settle(tx, w, p.order_no.id, info);
-    return e ? e : no_more_held(tx, w, info);
+    return e ? e : resolve_no_more_held(tx, w, info);
 }
 
 enum err resolve_revive(struct tx *tx, struct resolving *w, struct err_info *info)
@@ -64,7 +62,7 @@ enum err resolve_revive(struct tx *tx, struct resolving *w, struct err_info *inf
     struct evidence evidence = resolve_evidence(w);
     struct payment p;
     struct order o;
-    enum err e = load(tx, w, &p, info);
+    enum err e = resolve_payment(tx, w, &p, info);
 
     if (e || w->refused)
         return e;
@@ -92,8 +90,8 @@ static enum err let_held_be(struct tx *tx, struct resolving *w, struct payment *
     enum err e = payment_dismiss(tx, p, &evidence, w->act->trace_id, info);
     if (e)
         return e;
-    moved(w, p, from);
-    return no_more_held(tx, w, info);
+    resolve_moved(w, p, from);
+    return resolve_no_more_held(tx, w, info);
 }
 
 enum err resolve_let_be(struct tx *tx, struct resolving *w, struct err_info *info)

@@ -3,26 +3,49 @@
 #include "bus/bus.h"
 #include "core/callback/callback.h"
 #include "core/payment/flow_call.h"
+#include "core/refund/refund.h"
 #include "core/resolve/resolve_inner.h"
 
-/* What was stated of money that is held is forgotten: the channel will say it again, or otherwise.
- */
 enum err resolve_retry_payment(struct tx *tx, struct resolving *w, struct err_info *info)
 {
     struct payment p;
+    enum err e = resolve_payment(tx, w, &p, info);
 
-    if (w->row.subject.kind != NUMBER_PAYMENT)
-        return resolve_refuse(w, CODE_ACTION_UNFIT, STR("it is not about a payment"));
-    enum err e = payment_load(tx, w->row.subject.id, &p, info);
-    if (e)
+    if (e || w->refused)
         return e;
-    if (p.quarantined)
-        return payment_release(tx, &p, info);
     if (payment_is_open(&p))
         return payment_wake(tx, &p, info);
     return resolve_refuse(
         w, CODE_INCIDENT_STATE,
         str_printf(w->act->arena, "the payment is %s", payment_status_name(p.status)));
+}
+
+enum err resolve_retry_refund(struct tx *tx, struct resolving *w, struct err_info *info)
+{
+    struct refund r;
+    enum err e = refund_load(tx, w->row.subject.id, &r, info);
+
+    if (e)
+        return e;
+    if (refund_is_open(&r))
+        return refund_wake(tx, &r, info);
+    return resolve_refuse(
+        w, CODE_INCIDENT_STATE,
+        str_printf(w->act->arena, "the refund is %s", refund_status_name(r.status)));
+}
+
+/* What was stated of money that is held is forgotten: the channel will say it again, or otherwise.
+ */
+enum err resolve_retry_held(struct tx *tx, struct resolving *w, struct err_info *info)
+{
+    struct payment p;
+
+    if (w->row.subject.kind == NUMBER_REFUND)
+        return resolve_retry_refund(tx, w, info);
+    enum err e = resolve_payment(tx, w, &p, info);
+    if (e || w->refused)
+        return e;
+    return p.quarantined ? payment_release(tx, &p, info) : resolve_retry_payment(tx, w, info);
 }
 
 enum err resolve_retry_callback(struct tx *tx, struct resolving *w, struct err_info *info)

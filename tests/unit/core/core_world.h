@@ -285,6 +285,8 @@ static inline void core_centre(struct core *w)
         .want_keys_ctx = w,
     };
     centre_settings_defaults(&w->c.settings);
+    /* A person decides, unless a test says otherwise. */
+    w->c.settings.paid_after_close = w->c.settings.paid_twice = POLICY_HOLD;
     w->act = (struct act) {
         .caller = { CALLER, STR("shop") },
         .actor = STR("caller:shop"),
