@@ -5,6 +5,7 @@
  */
 #include "base/log.h"
 #include "base/metrics.h"
+#include "core/refund/refund.h"
 #include "job/jobs.h"
 
 #define PASS_MS (3LL * 24 * 60 * 60 * 1000)
@@ -41,7 +42,21 @@ static enum err incidents(struct tx *tx, struct figures *f, struct err_info *inf
     return ERR_OK;
 }
 
-/* Dead deliveries by target, the outbox, incidents: cheap enough for every run. */
+static enum err refunds(struct tx *tx, struct figures *f, struct err_info *info)
+{
+    struct refund_figures r;
+    enum err e = refund_figures(tx, &r, info);
+
+    if (e)
+        return e;
+    int64_t age_ms = r.oldest_ms ? tx_now_ms(tx) - r.oldest_ms : 0;
+    set(f, "fenpay_refunds_open", NULL, r.open);
+    set(f, "fenpay_refunds_held", NULL, r.held);
+    set(f, "fenpay_refunds_oldest_seconds", NULL, age_ms > 0 ? age_ms / 1000 : 0);
+    return ERR_OK;
+}
+
+/* Dead deliveries by target, the outbox, refunds, incidents: cheap enough for every run. */
 static enum err figures_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct figures *f = arg;
@@ -50,7 +65,8 @@ static enum err figures_rule(struct tx *tx, void *arg, struct err_info *info)
     struct str target = STR("");
     enum err e;
 
-    if ((e = bus_stats(tx, &bus, info)) || (e = incidents(tx, f, info)))
+    if ((e = bus_stats(tx, &bus, info)) || (e = refunds(tx, f, info)) ||
+        (e = incidents(tx, f, info)))
         return e;
     set(f, "fenpay_outbox_backlog", NULL, bus.pending);
     while (!(e = bus_dead_next(tx, target, &target, &dead, info)))

@@ -39,8 +39,7 @@ static struct act act_of(struct sim *s, const char *actor)
                           .arena = s->arena };
 }
 
-/* A failure of ours, unless the store could not say whether it wrote. */
-static void expect_sane(struct sim_process *p, enum code code, const char *what, struct number no)
+void sim_expect_sane(struct sim_process *p, enum code code, const char *what, struct number no)
 {
     sim_note(p->sim, what, (int64_t)code);
     if (code == CODE_INTERNAL && !store_failed(p->centre.store) &&
@@ -105,7 +104,7 @@ static void serve_create(struct sim_process *p, void *arg)
     struct act act = act_of(p->sim, "caller:shop");
     struct order_new n = order_of(k->o);
     k->code = order_create(&p->centre, &act, &n, &k->order, &k->flag, &k->refusal);
-    expect_sane(p, k->code, "create", k->order.no);
+    sim_expect_sane(p, k->code, "create", k->order.no);
 }
 
 static void serve_cancel(struct sim_process *p, void *arg)
@@ -114,7 +113,7 @@ static void serve_cancel(struct sim_process *p, void *arg)
     struct act act = act_of(p->sim, "caller:shop");
     k->code = order_cancel(&p->centre, &act, k->o->no, STR("changed my mind"), &k->order, &k->flag,
                            &k->refusal);
-    expect_sane(p, k->code, "cancel", k->o->no);
+    sim_expect_sane(p, k->code, "cancel", k->o->no);
 }
 
 static void serve_complete(struct sim_process *p, void *arg)
@@ -122,7 +121,7 @@ static void serve_complete(struct sim_process *p, void *arg)
     struct ask *k = arg;
     struct act act = act_of(p->sim, "caller:shop");
     k->code = order_complete(&p->centre, &act, k->o->no, &k->order, &k->refusal);
-    expect_sane(p, k->code, "complete", k->o->no);
+    sim_expect_sane(p, k->code, "complete", k->o->no);
 }
 
 /* ---- payments ---- */
@@ -141,7 +140,7 @@ static void serve_start(struct sim_process *p, void *arg)
     if (!number_is(k->o->no)) /* made by whoever pays first */
         k->pay.inline_order = &n;
     k->code = payment_start(&p->centre, &act, &k->pay, &k->payment, &how, &k->refusal);
-    expect_sane(p, k->code, "start", k->o->no);
+    sim_expect_sane(p, k->code, "start", k->o->no);
     if (k->code)
         return;
     buf_init_arena(&text, p->sim->arena, 8192);
@@ -159,7 +158,7 @@ static void serve_close(struct sim_process *p, void *arg)
     struct ask *k = arg;
     struct act act = act_of(p->sim, "caller:shop");
     k->code = payment_close(&p->centre, &act, k->pay_no, &k->payment, &k->flag, &k->refusal);
-    expect_sane(p, k->code, "close", k->pay_no);
+    sim_expect_sane(p, k->code, "close", k->pay_no);
 }
 
 static void serve_sync(struct sim_process *p, void *arg)
@@ -167,7 +166,7 @@ static void serve_sync(struct sim_process *p, void *arg)
     struct ask *k = arg;
     struct act act = act_of(p->sim, "caller:shop");
     k->code = payment_sync(&p->centre, &act, k->pay_no, &k->payment, &k->refusal);
-    expect_sane(p, k->code, "sync", k->pay_no);
+    sim_expect_sane(p, k->code, "sync", k->pay_no);
 }
 
 static struct number any_shown(struct shop_order *o)

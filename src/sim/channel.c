@@ -342,8 +342,10 @@ static void add_faults(struct sim *s)
     add_fault(s, FAULT_ERROR, "close", "TRADE_ERROR", few);
     add_fault(s, FAULT_HTTP_429_DONE, "close", NULL, few);
     add_fault(s, FAULT_WRONG_AMOUNT_TAKEN, NULL, NULL, few);
-    add_fault(s, FAULT_CALLBACK_WRONG_AMOUNT, NULL, NULL, few);
-    add_fault(s, FAULT_CALLBACK_WRONG_MERCHANT, NULL, NULL, few);
+    if (s->temper.liars) {
+        add_fault(s, FAULT_CALLBACK_WRONG_AMOUNT, NULL, NULL, few);
+        add_fault(s, FAULT_CALLBACK_WRONG_MERCHANT, NULL, NULL, few);
+    }
     if (s->temper.typing)
         sandbox_fault(s->sandbox,
                       &(struct sandbox_fault_rule) { .fault = FAULT_PAY_CLOSED, .percent = 60 });

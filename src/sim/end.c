@@ -36,7 +36,7 @@ const char *sim_unrest(struct sim *s)
         { "refunds", &rest_refunds },   { "callbacks", &rest_callbacks },
         { "events", &rest_events },     { "deliveries", &rest_deliveries },
     };
-    if (s->actors)
+    if (s->actors || s->operators)
         return "people";
     for (int i = 0; i < s->temper.nodes; i++) {
         const struct sim_process *p = s->nodes[i].process;
@@ -309,12 +309,12 @@ SQL(end_fed_twice, "SELECT COUNT(*) - COUNT(DISTINCT event_id) FROM event_feed")
 SQL(end_gaps, "SELECT COALESCE(MAX(seq) - MIN(seq) + 1 - COUNT(*), 0) FROM event_feed");
 SQL(end_not_consumed, "SELECT (SELECT COUNT(*) FROM outbox WHERE type IN (1, 2, 3, 9, 10, 11))"
                       " - (SELECT COUNT(*) FROM consumed_event WHERE consumer = 'order')");
-SQL(end_moves_untold, "SELECT (SELECT COUNT(*) FROM payment_order WHERE status = 2)"
-                      " - (SELECT COUNT(DISTINCT subject_id) FROM outbox WHERE type = 1)"
-                      " + (SELECT COUNT(*) FROM order_info WHERE order_status IN (2, 5))"
-                      " - (SELECT COUNT(DISTINCT subject_id) FROM outbox WHERE type = 4)"
-                      " + (SELECT COUNT(*) FROM order_info WHERE order_status = 4)"
-                      " - (SELECT COUNT(DISTINCT subject_id) FROM outbox WHERE type IN (6, 7))");
+SQL(end_success_untold, "SELECT COUNT(*) FROM payment_order WHERE status = 2 AND id NOT IN"
+                        " (SELECT subject_id FROM outbox WHERE type = 1)");
+SQL(end_paid_untold, "SELECT COUNT(*) FROM order_info WHERE order_status IN (2, 5) AND id NOT IN"
+                     " (SELECT subject_id FROM outbox WHERE type IN (4, 5))");
+SQL(end_cancelled_untold, "SELECT COUNT(*) FROM order_info WHERE order_status = 4 AND id NOT IN"
+                          " (SELECT subject_id FROM outbox WHERE type IN (6, 7))");
 SQL(end_dead_untold, "SELECT COUNT(*) FROM event_delivery e WHERE state = 2 AND NOT EXISTS"
                      " (SELECT 1 FROM incident i WHERE i.discriminator = e.target)");
 
@@ -343,7 +343,9 @@ static void check_events(struct sim *s)
         { &end_fed_twice, "the feed has an event twice" },
         { &end_gaps, "the feed has gaps" },
         { &end_not_consumed, "the order consumer did not take each event once" },
-        { &end_moves_untold, "a move without its event" },
+        { &end_success_untold, "a success without its event" },
+        { &end_paid_untold, "an order paid without its event" },
+        { &end_cancelled_untold, "an order cancelled without its event" },
         { &end_dead_untold, "a delivery was given up, and nobody was told" },
     };
     static_assert(EVENT_PAYMENT_SUCCESS == 1 && EVENT_PAYMENT_CLOSED == 3 && EVENT_ORDER_PAID == 4,

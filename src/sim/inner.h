@@ -8,8 +8,8 @@
  *
  * tasks.c fibres, clock, scheduler · run.c one seed · stage.c what seeds share · node.c a centre's
  * process, calls into it · jobs.c what runs in it · channel.c wire, callbacks, webhooks, faults ·
- * actors.c, operators.c who does what · watch.c what must hold at every moment · end.c what must
- * have come true · story.c how a failure is told · seeds.c many processes */
+ * actors.c, operators.c, reader.c who does what · watch.c what must hold at every moment · end.c
+ * what must have come true · story.c how a failure is told · seeds.c many processes */
 #ifndef FENPAY_SIM_INNER_H
 #define FENPAY_SIM_INNER_H
 
@@ -72,6 +72,7 @@ struct sim_temper {
     int pace_percent;   /* people: 100 spread over minutes, less: all at once */
     int accounts;       /* more than one: another takes over where one is broken */
     int faults_percent; /* of calls and callbacks; 0: a good day */
+    bool liars;         /* callbacks that say what is not so, under a right signature */
     bool typing;        /* what was closed is sometimes paid all the same */
     int wire_percent;   /* calls that take a while on their way */
     int64_t wire_max_ms;
@@ -85,6 +86,8 @@ struct sim_temper {
     int64_t bus_ms; /* the pace of the bus: what it has not told yet must be seen all the same */
     int rule_permille, consumer_permille; /* rules of callbacks, effects of consumers that fail */
     int64_t stuck_ms;                     /* query_stuck_ms */
+    enum incident_policy after_close;     /* paid_after_close */
+    int64_t second_person_fen;
     int64_t skew_max_ms;     /* how far a node's clock stands from the channel's, and steps */
     bool webhook, dead_hook; /* a subscriber; another one that never answers */
     int hook_percent;        /* how often the first fails */
@@ -127,10 +130,10 @@ struct sim {
     struct list tasks;
     uint64_t tasks_made;
     struct sim_task *running;
-    struct sim_tasks *order; /* who can run, who waits until when */
-    size_t actors;           /* that have not ended */
-    bool healed;             /* nothing goes wrong any more */
-    int64_t faults;          /* that happened, but for the channel's own */
+    struct sim_tasks *order;  /* who can run, who waits until when */
+    size_t actors, operators; /* that have not ended */
+    bool healed;              /* nothing goes wrong any more */
+    int64_t faults;           /* that happened, but for the channel's own */
 
     struct sandbox *sandbox;
     struct sim_channel *channel;
@@ -139,6 +142,7 @@ struct sim {
     struct store_disk *disk;
     struct sim_node nodes[SIM_NODES];
     int deaths_left, power_cuts;
+    int64_t resolved; /* incidents, by operators */
     bool in_batch;
     struct log *log;
     int log_fd;
@@ -229,10 +233,13 @@ struct sim_ack {
 /* The channel with this seed's faults, and what carries to and from it. */
 void sim_channel_open(struct sim *s);
 
-/* ---- actors.c, operators.c ---- */
+/* ---- actors.c, operators.c, reader.c ---- */
 
 void sim_actors_start(struct sim *s);
 void sim_operators_start(struct sim *s);
+void sim_reader_start(struct sim *s);
+/* A failure of ours, unless the store could not say whether it wrote. */
+void sim_expect_sane(struct sim_process *p, enum code code, const char *what, struct number no);
 
 /* ---- watch.c ---- */
 

@@ -68,6 +68,8 @@ static void open_centre(struct sim_process *p)
     centre_settings_defaults(&p->centre.settings);
     p->centre.settings.payment_expire_ms = 120000 + (int64_t)(s->seed % 4) * 60000;
     p->centre.settings.query_stuck_ms = s->temper.stuck_ms;
+    p->centre.settings.paid_after_close = s->temper.after_close;
+    p->centre.settings.second_person_fen = s->temper.second_person_fen;
     env_random(env, &p->centre.process_id, sizeof p->centre.process_id);
     p->centre.process_id &= INT64_MAX;
     for (int i = 0; i < s->temper.accounts; i++)

@@ -19,6 +19,7 @@
 static void choose_troubles(struct sim *s, struct sim_temper *t)
 {
     t->typing = sim_chance(s, 40);
+    t->liars = sim_chance(s, 60);
     t->skew_max_ms = sim_chance(s, 30) ? 4000 : 0;
     t->faults_percent = (int)sim_below(s, 40);
     t->wire_percent = sim_chance(s, 60) ? (int)sim_below(s, 60) : 0;
@@ -58,6 +59,8 @@ static void choose_temper(struct sim *s)
     t->bus_ms = bus_paces[sim_below(s, 4)];
     t->webhook = sim_chance(s, 40);
     t->reader = sim_chance(s, 30);
+    t->after_close = sim_chance(s, 40) ? POLICY_REVIVE : POLICY_HOLD;
+    t->second_person_fen = sim_chance(s, 40) ? 30000 : 0;
     t->stuck_ms = sim_chance(s, 50) ? 60000 : 30 * 60000;
     if (!sim_chance(s, 15)) /* else a good day */
         choose_troubles(s, t);
@@ -90,6 +93,7 @@ static void begin(struct sim *s, struct sim_stage *stage, uint64_t seed, int64_t
     sim_nodes_open(s);
     sim_actors_start(s);
     sim_operators_start(s);
+    sim_reader_start(s);
 }
 
 static void end(struct sim *s)
@@ -157,6 +161,7 @@ void sim_play(struct sim_stage *stage, uint64_t seed, int64_t payments, bool lou
     ret->faults = s.faults + sandbox_faults_happened(s.sandbox);
     ret->deaths = s.temper.deaths - s.deaths_left;
     ret->power_cuts = s.power_cuts;
+    ret->resolved = s.resolved;
     ret->two_nodes = s.temper.nodes > 1;
     ret->long_keys = s.temper.real_keys;
     memcpy(ret->why, s.why, sizeof ret->why);

@@ -124,6 +124,7 @@ static void add_up(struct crew *crew, const struct sim_result *r, struct str sto
     all->late += r->late;
     all->surplus += r->surplus;
     all->quarantined += r->quarantined;
+    all->resolved += r->resolved;
     all->deaths += r->deaths;
     all->power_cuts += r->power_cuts;
     all->two_nodes += r->two_nodes;

@@ -18,7 +18,8 @@ struct sim_result {
     bool failed;
     char why[512];
     int64_t payments, faults; /* attempts to pay; what went wrong on purpose */
-    int64_t succeeded, late, surplus, quarantined, deaths, power_cuts, two_nodes, long_keys;
+    int64_t succeeded, late, surplus, quarantined, resolved; /* incidents, by operators */
+    int64_t deaths, power_cuts, two_nodes, long_keys;
     int64_t steps, virtual_ms;
 };
 

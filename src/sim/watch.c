@@ -194,11 +194,15 @@ static enum err cancelled(struct tx *tx, struct sim *s, int64_t order_id, struct
     return query_end(q, info);
 }
 
-static bool order_may_go(int from, int to)
+/* In one batch or more. Out of CANCELLED only by being revived, by policy or by an operator. */
+static bool order_may_go(const struct sim_temper *t, int from, int to)
 {
     if (from < 0)
         return true;
-    if (from == ORDER_CANCELLED || from == ORDER_COMPLETED)
+    if (from == ORDER_CANCELLED)
+        return (to == ORDER_PAID || to == ORDER_COMPLETED) &&
+               (t->operators || t->after_close == POLICY_REVIVE);
+    if (from == ORDER_COMPLETED)
         return false;
     return from != ORDER_PAID || to == ORDER_COMPLETED;
 }
@@ -225,7 +229,7 @@ static enum err watch_one_order(struct tx *tx, struct sim *s, int64_t id, struct
     if (status == before)
         return ERR_OK;
     sim_note(s, order_status_name((enum order_status)status), id);
-    if (!order_may_go(before, status))
+    if (!order_may_go(&s->temper, before, status))
         sim_fail(s, no, "an order went from %s to %s", order_status_name((enum order_status)before),
                  order_status_name((enum order_status)status));
     return status == ORDER_CANCELLED ? cancelled(tx, s, id, info) : ERR_OK;

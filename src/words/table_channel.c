@@ -16,8 +16,8 @@ const struct words_pair words_channel[] = {
     { "must end with the host name or port", "必须以主机名或端口结尾" },
     { "%s has no method %s", "%s 没有支付方式 %s" },
     { "this channel is not built in", "本程序不支持该渠道" },
-    { "%d open payments need accounts that are not there (keep them, with retired: true, until their payments have ended): %s",
-      "%d 笔未结束的支付需要已不存在的账户（请保留这些账户并设 retired: true，直到其支付全部结束）：%s" },
+    { "%d open payments and refunds need accounts that are not there (keep them, with retired: true, until those have ended): %s",
+      "%d 笔未结束的支付或退款需要已不存在的账户（请保留这些账户并设 retired: true，直到它们全部结束）：%s" },
 
     /* its keys */
     { "must have 1 to %d characters", "应为 1 到 %d 个字符" },

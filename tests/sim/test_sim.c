@@ -51,7 +51,7 @@ static void seeds_hold(void **state)
     assert_int_equal(sum.seeds, SEEDS_TO);
     assert_true(all->payments >= SEEDS_TO * SIM_PAYMENTS && all->faults > all->payments);
     /* A simulation in which nothing of this happens any more finds nothing. */
-    assert_true(all->succeeded && all->late && all->surplus && all->quarantined);
+    assert_true(all->succeeded && all->late && all->surplus && all->quarantined && all->resolved);
     assert_true(all->deaths && all->power_cuts && all->two_nodes && all->long_keys);
     seeds_trace = sum.trace;
 }

@@ -47,6 +47,10 @@ static struct fact fact_from(struct str text, struct str *ret_key)
     assert_ok(money_of(fen, STR("CNY"), &f.amount));
     f.payer_amount = f.amount;
     f.channel_discount = money_zero(f.amount);
+    if (f.kind == FACT_REFUND_DONE) { /* made at the channel; its id is the transaction's text */
+        f.refund_no = f.channel_refund_id = transaction;
+        f.transaction_id = STR_NONE;
+    }
     *ret_key = word;
     return f;
 }
@@ -85,8 +89,10 @@ static enum notice_result fake_read_notice(struct account *account, struct env *
     ret->fact_count = 1;
     ret->kind = word;
     ret->subject_no = ret->facts[0].pay_no;
+    const struct fact *f = &ret->facts[0];
     ret->event_key =
-        str_printf(a, STR_FMT ":" STR_FMT, STR_ARG(word), STR_ARG(ret->facts[0].transaction_id));
+        str_printf(a, STR_FMT ":" STR_FMT, STR_ARG(word),
+                   STR_ARG(f->channel_refund_id.n ? f->channel_refund_id : f->transaction_id));
     return NOTICE_OK;
 }
 

@@ -70,15 +70,15 @@ static const struct row {
     { "SERVICEUNAVAILABLE",   { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN } },
     { "TRADEOVERDUE",         { QUERY,   RETRY,   QUERY,   PERSON,  RETRY,   RETRY,   RETRY } },
     { "REFUNDFEEMISMATCH",    { QUERY,   RETRY,   QUERY,   PERSON,  RETRY,   RETRY,   RETRY } },
-    { "BIZERRNEEDRETRY",      { QUERY,   RETRY,   QUERY,   QUERY,   RETRY,   RETRY,   RETRY } },
-    { "ERROR",                { QUERY,   RETRY,   QUERY,   QUERY,   RETRY,   RETRY,   RETRY } },
-    { "INVALIDREQTOOMUCH",    { RETRY,   RETRY,   RETRY,   QUERY,   RETRY,   RETRY,   RETRY } },
+    { "BIZERRNEEDRETRY",      { QUERY,   RETRY,   QUERY,   UNKNOWN, RETRY,   RETRY,   RETRY } },
+    { "ERROR",                { QUERY,   RETRY,   QUERY,   UNKNOWN, RETRY,   RETRY,   RETRY } },
+    { "INVALIDREQTOOMUCH",    { RETRY,   RETRY,   RETRY,   UNKNOWN, RETRY,   RETRY,   RETRY } },
     /* clang-format on */
 };
 
-/* Where the code says nothing. 202 and 429 on a refund are asked about first: it may be accepted
- * all the same. */
-static const struct wechat_verdict busy[WECHAT_OPS] = { RETRY, RETRY, RETRY, QUERY,
+/* Where the code says nothing. 202 and 429 on a refund are no refusal: it may be accepted all the
+ * same. */
+static const struct wechat_verdict busy[WECHAT_OPS] = { RETRY, RETRY, RETRY, UNKNOWN,
                                                         RETRY, RETRY, RETRY };
 static const struct wechat_verdict account_broken = ACCOUNT;
 static const struct wechat_verdict unknown = UNKNOWN;

@@ -58,9 +58,9 @@ enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor,
  * place for the oldest. Where a channel stays silent, its account's other rows wait a minute. */
 enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct err_info *info);
 
-/* Does `registry` have every account that open payments name? ERR_CONFLICT names those it lacks and
- * how many payments each of them holds open: nobody could ask about their money any more. A pass
- * over all open payments, for start and reload. */
+/* Does `registry` have every account that open payments and refunds name? ERR_CONFLICT names those
+ * it lacks and how many each of them holds open: nobody could ask about their money any more. A
+ * pass over all that are open, for start and reload. */
 enum err payment_accounts_check(struct store *store, struct registry *registry,
                                 struct err_info *info);
 

@@ -173,8 +173,8 @@ enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after,
                                 int64_t older_than_ms, size_t max, struct payment_due *ret,
                                 size_t *ret_n, struct err_info *info);
 
-/* A row of payment_due and whose it is; `open` once for every payment that is not final, however
- * many wake-ups it has. */
+/* A row of payment_due (or refund_due) and whose it is; `open` once for every payment (refund) that
+ * is not final, however many wake-ups it has. */
 struct payment_open {
     int64_t due_ms, id;
     struct str account; /* in tx_arena */

@@ -401,6 +401,17 @@ enum err refund_done(struct tx *tx, int64_t pay_id, struct money like, struct mo
     return e;
 }
 
+enum err refund_open_page(struct tx *tx, const struct payment_open *after, size_t max,
+                          struct payment_open *ret, size_t *ret_n, struct err_info *info)
+{
+    return refund_sql_open_page(tx, after, max, ret, ret_n, info);
+}
+
+enum err refund_figures(struct tx *tx, struct refund_figures *ret, struct err_info *info)
+{
+    return refund_sql_figures(tx, ret, info);
+}
+
 struct refund refund_copy(struct arena *a, const struct refund *r)
 {
     struct refund c = *r;

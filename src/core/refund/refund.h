@@ -210,6 +210,16 @@ enum err refund_done(struct tx *tx, int64_t pay_id, struct money like, struct mo
                      struct refund_line *ret_lines, size_t max, size_t *ret_n,
                      struct err_info *info);
 
+/* A page of refund_due, as of payment_due, for payment_accounts_check. */
+enum err refund_open_page(struct tx *tx, const struct payment_open *after, size_t max,
+                          struct payment_open *ret, size_t *ret_n, struct err_info *info);
+
+/* Those that are not final, up to 10,000 of them; for metrics. */
+struct refund_figures {
+    int64_t open, held, oldest_ms; /* oldest: when it was made; 0: none */
+};
+enum err refund_figures(struct tx *tx, struct refund_figures *ret, struct err_info *info);
+
 struct refund refund_copy(struct arena *a, const struct refund *r); /* with the lines it has */
 
 /* One line and a count a move, after its commit. */

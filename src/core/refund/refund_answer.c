@@ -112,15 +112,22 @@ static struct refund after_sending(const struct refund_call *k, const struct ref
 
 /* ---- asked ---- */
 
+/* Is the last sending's refusal for good, once two queries do not know the refund? FINAL is. One
+ * that speaks of the state (QUERY) may have been of that moment only, so it takes a second sending. */
+static bool is_refused(const struct refund *r)
+{
+    return r->error_class == CLASS_FINAL || (r->error_class == CLASS_QUERY && r->calls > 1);
+}
+
 /* The channel does not know it. Right after a sending that proves nothing; a minute later it does,
- * and the same bytes are sent again, unless they were refused for good: then it was never there. */
+ * and the same bytes are sent again, unless they were refused: then it was never there. */
 static void after_missing(const struct refund_call *k, struct refund *to, int64_t now_ms)
 {
     if (!to->missing_count || k->asked_ms >= to->missing_ms + REFUND_GAP_MS) {
         to->missing_count++;
         to->missing_ms = k->asked_ms;
     }
-    bool refused = to->error_class == CLASS_FINAL;
+    bool refused = is_refused(to);
     bool trusted =
         to->missing_count > 1 || (!refused && k->asked_ms >= to->sent_ms + REFUND_GAP_MS);
 
@@ -196,7 +203,7 @@ static enum err apply_refused(struct tx *tx, struct refund_call *k, struct refun
     case CLASS_FINAL:
         if (sent)
             return state(tx, k, r, FACT_REFUSED, EVIDENCE_REFUSAL, call_id, NULL, info);
-        if (k->answer.not_exist && r->error_class == CLASS_FINAL && r->missing_count > 1)
+        if (k->answer.not_exist && is_refused(r) && r->missing_count > 1)
             return state(tx, k, r, FACT_REFUSED, EVIDENCE_NOT_EXIST, call_id, NULL, info);
         return ERR_OK;
     case CLASS_ACCOUNT:

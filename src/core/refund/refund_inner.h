@@ -23,6 +23,7 @@ enum err refund_emit(struct tx *tx, struct refund *r, const struct payment *p, s
  *   refund.leased          bytes stored, lease ours, nothing sent            a minute later: asked first; not known: the same bytes
  *   refund.answered        the channel answered, nobody wrote it             likewise: asked, and the answer is there
  *   refund.taken           all is durable
+ *   refund.asking          the next rung is written, nothing was asked       that rung
  *   refund.query_answered  nothing was written                               the next rung, written before the call
  *   refund.query_taken     all is durable
  */

@@ -62,6 +62,17 @@ DUE_TABLE(refund_due);
 SQL(refund_due_page, "SELECT d.due, d.id, r.slot FROM refund_due d JOIN refund_order r ON r.id = "
                      "d.id WHERE d.due <= ? ORDER BY d.due, d.id LIMIT ?");
 
+#define OPEN_TURN                                                                                  \
+    "FROM refund_due d JOIN refund_order r ON r.id = d.id AND r.next_time = d.due AND r.status "   \
+    "IN "                                                                                          \
+    "(0, 1, 4) "
+SQL(refund_open_after, "SELECT d.due, d.id, r.account " OPEN_TURN
+                       "WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, d.id LIMIT ?");
+SQL(refund_open_figures, "SELECT count(*), coalesce(sum(held), 0), coalesce(min(create_time), "
+                         "0) FROM (SELECT r.held AS held, r.create_time AS create_time " OPEN_TURN
+                         "ORDER BY d.due, d.id "
+                         "LIMIT 10000) page");
+
 /* More than any channel takes of one payment, with what was refused. */
 #define REFUNDS_MAX 1000
 #define CHANGED     "the refund was changed by somebody else"
@@ -318,4 +329,29 @@ enum err refund_sql_due_page(struct tx *tx, int64_t until_ms, size_t max, struct
     while (n < max && query_row(q))
         ret[n++] = (struct refund_turn) { col_int(q, 0), col_int(q, 1), (unsigned)col_int(q, 2) };
     return query_end_n(q, n, ret_n, info);
+}
+
+enum err refund_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
+                              struct payment_open *ret, size_t *ret_n, struct err_info *info)
+{
+    struct query *q = tx_select(tx, &refund_open_after,
+                                BINDS(bind_int(after->due_ms), bind_int(after->due_ms),
+                                      bind_int(after->id), bind_int((int64_t)max)));
+    size_t n = 0;
+
+    while (n < max && query_row(q))
+        ret[n++] = (struct payment_open) {
+            .due_ms = col_int(q, 0), .id = col_int(q, 1), .account = col_text(q, 2), .open = true
+        };
+    return query_end_n(q, n, ret_n, info);
+}
+
+enum err refund_sql_figures(struct tx *tx, struct refund_figures *ret, struct err_info *info)
+{
+    struct query *q = tx_select(tx, &refund_open_figures, NO_BINDS);
+
+    if (!query_row(q))
+        return query_none(q, info, ERR_INTERNAL, "a count without a row");
+    *ret = (struct refund_figures) { col_int(q, 0), col_int(q, 1), col_int(q, 2) };
+    return query_end(q, info);
 }

@@ -318,7 +318,7 @@ static void refusals_follow_the_table(void **state)
         { WECHAT_PREPAY, 302, "", CHANNEL_UNKNOWN, CLASS_NONE, false },
         { WECHAT_PREPAY, 500, "{\"code\":\"SYSTEM_ERROR\"}", CHANNEL_UNKNOWN, CLASS_NONE, false },
         { WECHAT_REFUND, 403, "{\"code\":\"NOT_ENOUGH\"}", CHANNEL_REFUSED, CLASS_PERSON, false },
-        { WECHAT_REFUND, 429, "{\"code\":\"FREQUENCY_LIMITED\"}", CHANNEL_REFUSED, CLASS_QUERY,
+        { WECHAT_REFUND, 429, "{\"code\":\"FREQUENCY_LIMITED\"}", CHANNEL_UNKNOWN, CLASS_NONE,
           false },
         { WECHAT_CLOSE, 400, "{\"code\":\"ORDERPAID\"}", CHANNEL_REFUSED, CLASS_QUERY, false },
         { WECHAT_QUERY_REFUND, 404, "{\"code\":\"RESOURCE_NOT_EXISTS\"}", CHANNEL_REFUSED,

@@ -49,6 +49,27 @@ static void success_settles_the_order(void **state)
     flow_world_close(&f);
 }
 
+static void a_refund_reaches_the_order(void **state)
+{
+    (void)state;
+    struct flow_world f;
+    flow_world_open(&f, false);
+    struct bus *bus = bus_over(&f);
+    struct attempt at = flow_attempt(&f, "A1");
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "PAID", at.pay_no, "T1", 8800));
+    turn(bus);
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "REFUND", at.pay_no, "W1", 3000));
+    assert_int_equal(flow_order(&f, at.order_no).refund_status, REFUNDED_NONE);
+    turn(bus);
+    turn(bus);
+    assert_int_equal(flow_order(&f, at.order_no).refund_status, REFUNDED_PART);
+    flow_callback(&f, f.account, notice_text(f.w.arena, "ok", "REFUND", at.pay_no, "W2", 5800));
+    turn(bus);
+    assert_int_equal(flow_order(&f, at.order_no).refund_status, REFUNDED_FULL);
+    bus_free(bus);
+    flow_world_close(&f);
+}
+
 static void the_last_attempt_ended(void **state)
 {
     (void)state;
@@ -210,8 +231,11 @@ static void the_dead_are_tried_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(success_settles_the_order),     cmocka_unit_test(the_last_attempt_ended),
-        cmocka_unit_test(an_end_answers_what_was_stuck), cmocka_unit_test(the_dead_are_told_of),
+        cmocka_unit_test(success_settles_the_order),
+        cmocka_unit_test(a_refund_reaches_the_order),
+        cmocka_unit_test(the_last_attempt_ended),
+        cmocka_unit_test(an_end_answers_what_was_stuck),
+        cmocka_unit_test(the_dead_are_told_of),
         cmocka_unit_test(the_dead_are_tried_again),
     };
     return RUN_TESTS(tests);

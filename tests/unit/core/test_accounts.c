@@ -47,13 +47,13 @@ static void what_is_missing_is_named_and_counted(void **state)
     expect(&f, empty, NULL); /* no payments, no wishes */
     flow_attempts(&f, at, MANY);
     expect(&f, f.c.registry, NULL);
-    expect(&f, empty, "450 open payments need accounts that are not there");
+    expect(&f, empty, "450 open payments and refunds need accounts that are not there");
     expect(&f, empty, ": fake (450)");
 
     change(&f, &moved, at[0]);
     change(&f, &moved, at[MANY - 1]);
     change(&f, &woken, at[MANY - 1]); /* an extra wake-up is no second payment */
-    expect(&f, f.c.registry, "2 open payments need accounts that are not there");
+    expect(&f, f.c.registry, "2 open payments and refunds need accounts that are not there");
     expect(&f, f.c.registry, ": gone (2)");
     expect(&f, empty, "fake (448)");
     expect(&f, empty, "450 open");

@@ -185,6 +185,26 @@ static void the_same_rule_twice(void **state)
     assert_int_equal(ASK(&f->w, "SELECT count(*) FROM outbox"), 2);
 }
 
+/* A refund is heard of before the payment it belongs to: kept, and taken up by the job once the
+ * payment's own success is known. */
+static void a_refund_waits_for_its_payment(void **state)
+{
+    struct flow_world *f = *state;
+    struct attempt at = flow_attempt(f, "A1");
+    struct callback_input in = flow_callback(
+        f, f->account, notice_text(f->w.arena, "ok", "REFUND", at.pay_no, "W1", 3000));
+    assert_int_equal(in.result, HANDLE_FAILED);
+    flow_callback(f, f->account, notice_text(f->w.arena, "ok", "PAID", at.pay_no, "T1", 8800));
+    env_test_advance(&f->w.test, 300000);
+    size_t done;
+    struct err_info info = { .err = ERR_OK };
+    assert_ok(callback_due_turn(&f->c, 100, &done, &info));
+    assert_int_equal(done, 1);
+    assert_int_equal(money_fen(flow_payment(f, at.pay_no).refunded), 3000);
+    assert_int_equal(ASK(&f->w, "SELECT count(*) FROM callback_log WHERE handle_result = 1"), 2);
+    assert_int_equal(ASK(&f->w, "SELECT count(*) FROM incident"), 0);
+}
+
 /* ---- our own rule fails ---- */
 
 static enum err broken_rule(struct tx *tx, void *arg, struct err_info *info)
@@ -409,6 +429,7 @@ int main(void)
         FLOW_TEST(two_transactions_clash),
         FLOW_TEST(a_success_is_contradicted),
         FLOW_TEST(the_same_rule_twice),
+        FLOW_TEST(a_refund_waits_for_its_payment),
         FLOW_TEST(our_bug_keeps_the_bytes),
         FLOW_TEST(keeping_does_not_undo),
         FLOW_TEST(undecryptable_is_kept_and_read_later),

@@ -4,30 +4,9 @@
  *
  * Each life is a process of its own (this program again, with --part), because a kill point is
  * armed once a process. */
-#include "core_world.h"
-
-#include <sys/wait.h>
+#include "killed.h"
 
 /* ---- the parts, outside cmocka ---- */
-
-static void open_in(struct core *w, const char *folder, int64_t now_ms, bool first)
-{
-    struct err_info info = { 0 };
-    int applied;
-    memset(w, 0, sizeof *w);
-    struct world *world = &w->world;
-    snprintf(world->folder, sizeof world->folder, "%s", folder);
-    snprintf(world->url, sizeof world->url, "sqlite:%s/fenpay.db", folder);
-    env_init_test(&world->test, now_ms, (uint64_t)now_ms);
-    world->env = &world->test.env;
-    world->arena = arena_new(4096);
-    world->mint = mint_new(world->env, 1);
-    struct store_options o = world_options(world, false);
-    if (first)
-        assert_ok(store_migrate(&o, &applied, &info));
-    assert_ok(store_open(&o, &world->store, &info));
-    core_centre(w);
-}
 
 /* One story that passes every point: unknown prepay, prepaid again, asked, switched, closed by
  * hand, once more, cancelled. */
@@ -120,22 +99,6 @@ static void live_on(const char *folder, bool money)
 
 /* ---- the lives of a test ---- */
 
-static int part(const char *what, const char *folder, const char *kill_at)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (kill_at)
-            setenv("FENPAY_KILL_AT", kill_at, 1);
-        char *argv[] = { (char *)(uintptr_t) "test_killed", (char *)(uintptr_t) "--part",
-                         (char *)(uintptr_t)what, (char *)(uintptr_t)folder, NULL };
-        execv("/proc/self/exe", argv);
-        _exit(127);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 static void every_point(bool money)
 {
     static const char *const points[] = {
@@ -148,11 +111,8 @@ static void every_point(bool money)
         "close.taken:3",    "cancel.closed",
     };
     for (size_t i = 0; i < COUNT(points); i++) {
-        char in_memory[] = "/dev/shm/fenpay-test-XXXXXX", on_disk[] = "/tmp/fenpay-test-XXXXXX";
-        const char *folder = mkdtemp(in_memory); /* a killed process loses no page cache */
-        if (!folder)
-            folder = mkdtemp(on_disk);
-        assert_non_null(folder);
+        char room[KILLED_FOLDER];
+        const char *folder = killed_folder(room);
         int status = part("live", folder, points[i]);
         check_row(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, points[i]);
         status = part(money ? "live-on-paid" : "live-on", folder, NULL);
