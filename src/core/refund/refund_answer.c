@@ -113,7 +113,8 @@ static struct refund after_sending(const struct refund_call *k, const struct ref
 /* ---- asked ---- */
 
 /* Is the last sending's refusal for good, once two queries do not know the refund? FINAL is. One
- * that speaks of the state (QUERY) may have been of that moment only, so it takes a second sending. */
+ * that speaks of the state (QUERY) may have been of that moment only, so it takes a second sending.
+ */
 static bool is_refused(const struct refund *r)
 {
     return r->error_class == CLASS_FINAL || (r->error_class == CLASS_QUERY && r->calls > 1);

@@ -181,7 +181,7 @@ enum err refund_hear(struct tx *tx, struct str account, const struct evidence *e
     }
     if (!h.fact->ours || !str_eq(p.account, account))
         return foreign(tx, &h, p.no, p.caller, info);
-    if (p.status != PAYMENT_SUCCESS || p.quarantined) {
+    if (p.status != PAYMENT_SUCCESS) {
         ret->how = REFUND_HEARD_EARLY;
         return payment_refund_heard(tx, &p, info);
     }

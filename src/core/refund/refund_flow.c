@@ -25,7 +25,7 @@ struct turn {
     struct silences *silences;
     struct payment payment;
     struct str trouble; /* why it can be neither sent nor asked about */
-    bool found;
+    bool found, built;  /* the request was: none was stored */
 };
 
 /* ---- before the rule ---- */
@@ -65,6 +65,7 @@ static void build(struct turn *t)
     };
     struct err_info info = { 0 };
 
+    t->built = true;
     if (t->k.account->info->driver->refund_build(t->k.account, &request, t->k.arena, &t->k.request,
                                                  &info))
         t->trouble =
@@ -116,21 +117,6 @@ static struct refund next_rung(const struct turn *t, const struct refund *r, int
     return to;
 }
 
-/* What was stored, else what was built is from now on. */
-static enum err same_bytes(struct tx *tx, struct turn *t, struct err_info *info)
-{
-    struct channel_request stored;
-    enum err e = refund_sql_request(tx, t->id, &stored, info);
-
-    if (e)
-        return e;
-    if (!stored.body.p)
-        return refund_sql_set_request(tx, t->id, &t->k.request, info);
-    t->k.request.endpoint = str_keep(t->k.arena, stored.endpoint);
-    t->k.request.body = str_keep(t->k.arena, stored.body);
-    return ERR_OK;
-}
-
 static enum err send(struct tx *tx, struct turn *t, struct refund *r, struct payment *p,
                      struct err_info *info)
 {
@@ -154,7 +140,7 @@ static enum err send(struct tx *tx, struct turn *t, struct refund *r, struct pay
     to.unknown_calls++;
     to.sent_ms = now;
     to.missing_count = to.missing_ms = 0;
-    if ((e = same_bytes(tx, t, info)))
+    if (t->built && (e = refund_sql_set_request(tx, t->id, &t->k.request, info)))
         return e;
     t->k.did = REFUND_DID_SEND;
     return refund_sql_keep(tx, r, &to, info);

@@ -47,7 +47,7 @@ enum err refund_sql_move(struct tx *tx, struct refund *r, const struct refund *t
 /* What is kept of turns, sendings, answers: from `r` to `to`, with the due row of its next_ms. */
 enum err refund_sql_keep(struct tx *tx, struct refund *r, const struct refund *to,
                          struct err_info *info);
-/* Once. */
+/* Once: ERR_RETRY where there is one. */
 enum err refund_sql_set_request(struct tx *tx, int64_t id, const struct channel_request *request,
                                 struct err_info *info);
 

@@ -226,6 +226,10 @@ static void refused_after_an_unknown_call(void **state)
     assert_at(w, &r, REFUND_INIT, REFUND_ASK, MINUTE);
     core_advance(w, MINUTE - 1);
     assert_int_equal(turn(w), 0);
+    struct refusal refusal = { 0 }; /* by hand, too soon: it counts for nothing */
+    expect_missing(w);
+    assert_int_equal(refund_sync(&w->c, &w->act, r.no, &r, &refusal), CODE_OK);
+    assert_int_equal(r.status, REFUND_INIT);
     core_advance(w, 1);
     expect(&w->query_refund, CHANNEL_UNKNOWN, CLASS_NONE); /* counts for nothing */
     turn(w);
@@ -450,6 +454,33 @@ static void another_process_finds_nothing_to_do(void **state)
     assert_at(w, &b, REFUND_INIT, REFUND_SEND, MINUTE);
 }
 
+/* A channel without a gap: the payment's call lease alone keeps them apart. */
+static struct refund sibling;
+static void open_and_turn(struct core *w)
+{
+    sibling = open_amount(w, sibling.pay_no, "b", 100).r;
+    turn(w);
+}
+
+static void one_at_a_time_without_a_gap(void **state)
+{
+    struct core *w = *state;
+    static struct channel_info quick;
+    quick = fake_wechat;
+    quick.refund_gap_ms = 0;
+    core_account(w, &quick, "main");
+    struct payment p = paid(w, "o1", 8800);
+    struct refund a = open_amount(w, p.no, "a", 100).r;
+    sibling = (struct refund) { .pay_no = p.no };
+    expect_sent(w, &a, FACT_REFUND_ACCEPTED)->meanwhile = open_and_turn;
+    turn(w);
+    assert_int_equal(w->refund.calls, 1);
+    assert_at(w, &sibling, REFUND_INIT, REFUND_SEND, w->c.settings.call_lease_ms);
+    core_advance(w, w->c.settings.call_lease_ms);
+    turn(w);
+    assert_int_equal(refund_now(w, sibling.no).status, REFUND_PROCESSING);
+}
+
 /* The call takes longer than its lease, and another process takes the refund up: it asks first, is
  * told that nobody knows it, and sends the same bytes. Then the first answer arrives. */
 static void take_over(struct core *w)
@@ -646,6 +677,7 @@ int main(int argc, char **argv)
         CORE_TEST(failed_here_and_alive_there),
         CORE_TEST(siblings_keep_the_channels_gap),
         CORE_TEST(another_process_finds_nothing_to_do),
+        CORE_TEST(one_at_a_time_without_a_gap),
         CORE_TEST(two_processes_send_the_same_refund),
         CORE_TEST(its_account_is_gone),
         CORE_TEST(the_channel_would_not_take_it),
