@@ -41,6 +41,7 @@ static const struct {
 } books[] = {
     { "state", "its state there is" },
     { "taken", "fen it took from the payer:" },
+    { "refunded", "fen it gave back:" },
     { "prepays", "times it was asked to open the payment:" },
     { "queries", "times it was asked about the payment:" },
     { "closes", "times it was asked to close the payment:" },

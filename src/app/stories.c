@@ -159,6 +159,53 @@ static const struct step survived_a_crash[] = {
     END,
 };
 
+/* The order was cancelled while the payer typed the password. */
+static const struct step paid_late[] = {
+    CALL("o", "POST /v1/orders", ORDER("T-12", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", PAY("o"), 201, NULL),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 200, "status=CANCELLED"),
+    FAULT(.fault = FAULT_PAY_CLOSED, .call = STR_INIT("pay"), .mchid = STR_INIT("*"), .times = 1,
+          .percent = 100),
+    PHONE("p"),
+    SETTLE,
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200,
+         "status=SUCCESS,late=true,settled=surplus,refund_state=refunding"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=CANCELLED"),
+    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200,
+         "incidents.0.kind=PAID_AFTER_CLOSE,incidents.0.policy=refund,incidents.0.state=open"),
+    ADVANCE(MINUTES(2)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "refund_state=refunded,refunded=8800"),
+    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200,
+         "incidents.0.state=resolved,incidents.0.resolution=refund"),
+    BOOKS("p", "taken=8800,refunded=8800"),
+    END,
+};
+
+/* The payer switched to another way to pay, and then paid both. */
+static const struct step paid_twice[] = {
+    CALL("o", "POST /v1/orders", ORDER("T-13", "8800"), 201, NULL),
+    CALL("old", "POST /v1/payments", PAY("o"), 201, NULL),
+    CALL("new", "POST /v1/payments",
+         "{\"order_no\":\"${o.order_no}\",\"channel\":\"wechat\",\"method\":\"app\"}", 201, NULL),
+    PHONE("new"),
+    SETTLE,
+    FAULT(.fault = FAULT_PAY_CLOSED, .call = STR_INIT("pay"), .mchid = STR_INIT("*"), .times = 1,
+          .percent = 100),
+    PHONE("old"),
+    SETTLE,
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200,
+         "status=PAID,pay_no=${new.pay_no},refund_state=none"),
+    CALL(NULL, "GET /v1/incidents?limit=1", NULL, 200,
+         "incidents.0.kind=PAID_TWICE,incidents.0.subject=${old.pay_no}"),
+    ADVANCE(MINUTES(2)),
+    CALL(NULL, "GET /v1/payments/${old.pay_no}", NULL, 200,
+         "settled=surplus,refund_state=refunded"),
+    CALL(NULL, "GET /v1/payments/${new.pay_no}", NULL, 200, "settled=won,refund_state=none"),
+    BOOKS("old", "taken=8800,refunded=8800"),
+    BOOKS("new", "taken=8800,refunded=0"),
+    END,
+};
+
 const struct story demo_stories[] = {
     { "paid_native", "A QR code is shown, the payer pays, the order is paid",
       "展示二维码，用户付款，订单已支付", paid_native },
@@ -183,5 +230,10 @@ const struct story demo_stories[] = {
       "取消订单：先关渠道单，再关本地单", cancelled },
     { "survived_a_crash", "The process dies before the callback comes; nothing is lost",
       "回调到达前进程崩溃，数据不丢", survived_a_crash },
+    { "paid_late",
+      "Paid after the order was cancelled: the money is booked, and goes back by itself",
+      "订单取消后到账：款项入账并自动退回", paid_late },
+    { "paid_twice", "Paid twice: one payment settles the order, the other one goes back",
+      "重复支付：一笔生效，另一笔自动退回", paid_twice },
 };
 const size_t demo_story_count = sizeof demo_stories / sizeof *demo_stories;

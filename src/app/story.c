@@ -375,12 +375,12 @@ static bool step_books(struct world *w, const struct step *s)
         return s->expect && strcmp(s->expect, "state=(absent)") == 0
                    ? true
                    : went_wrong(w, s, STR("the channel does not know it"));
-    struct str text =
-        str_printf(w->arena,
-                   "{\"state\":\"" STR_FMT "\",\"taken\":%lld,\"prepays\":%d,\"queries\":%d,"
-                   "\"closes\":%d,\"sent\":%d,\"acknowledged\":%d}",
-                   STR_ARG(t.state), (long long)t.taken_fen, t.prepays, t.queries, t.closes,
-                   t.callbacks_sent, t.callbacks_acknowledged);
+    struct str text = str_printf(
+        w->arena,
+        "{\"state\":\"" STR_FMT "\",\"taken\":%lld,\"refunded\":%lld,\"prepays\":%d,\"queries\":%d,"
+        "\"closes\":%d,\"sent\":%d,\"acknowledged\":%d}",
+        STR_ARG(t.state), (long long)t.taken_fen, (long long)t.refunded_fen, t.prepays, t.queries,
+        t.closes, t.callbacks_sent, t.callbacks_acknowledged);
     const struct json *j;
     return json_parse(w->arena, text, &j, NULL) ? went_wrong(w, s, text) : check(w, s, j, text);
 }

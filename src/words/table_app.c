@@ -172,6 +172,7 @@ const struct words_pair words_app[] = {
     { "the channel's books:", "渠道账上：" },
     { "they do not know it", "没有这笔支付" },
     { "its state there is", "状态为" },
+    { "fen it gave back:", "已退（分）" },
     { "fen it took from the payer:", "实收（分）" },
     { "times it was asked to open the payment:", "收到下单请求次数" },
     { "times it was asked about the payment:", "收到查单请求次数" },

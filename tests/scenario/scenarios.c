@@ -327,6 +327,87 @@ static const struct step completed_once[] = {
     END,
 };
 
+#define NEWEST_INCIDENT CALL("i", "GET /v1/incidents?limit=1", NULL, 200, NULL)
+#define RESOLVE(body, status, expect)                                                              \
+    CALL(NULL, "POST /v1/incidents/${i.incidents.0.incident_no}/resolve", body, status, expect)
+
+/* The callback lied; asked again, the channel says what it took. */
+static const struct step asked_again[] = {
+    FAULT(.fault = FAULT_CALLBACK_WRONG_AMOUNT, ON("callback"), .amount_delta_fen = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-28", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    HEAL,
+    NEWEST_INCIDENT,
+    RESOLVE("{\"action\":\"retry\",\"reason\":\"the books say 88.00\"}", 200, "state=resolved"),
+    ADVANCE(SECONDS(2)),
+    PAID("o", "p"),
+    END,
+};
+
+/* Another amount was really taken: it goes back, and the order is paid anew. */
+static const struct step held_money_goes_back[] = {
+    FAULT(.fault = FAULT_WRONG_AMOUNT_TAKEN, ON("*"), .amount_delta_fen = -1, .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-29", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    NEWEST_INCIDENT,
+    RESOLVE("{\"action\":\"accept_and_refund\",\"reason\":\"not our price\",\"operator\":\"amy\"}",
+            200, "state=open,policy=refund,who!=(absent)"),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200,
+         "status=SUCCESS,paid_amount=8799,settled=aside,refund_state=refunding"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAY_FAILED"),
+    CALL("second", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("second"),
+    ADVANCE(MINUTES(2)),
+    PAID("o", "second"),
+    BOOKS("p", "taken=8799,refunded=8799"),
+    CALL(NULL, "GET /v1/incidents/${i.incidents.0.incident_no}", NULL, 200,
+         "state=resolved,resolution=accept_and_refund"),
+    END,
+};
+
+static const struct step two_persons[] = {
+    FAULT(.fault = FAULT_WRONG_AMOUNT_TAKEN, ON("*"), .amount_delta_fen = -1, .times = 1),
+    CALL("o", "POST /v1/orders", ORDER("S-30", "2000000"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    NEWEST_INCIDENT,
+    RESOLVE("{\"action\":\"accept\",\"reason\":\"a fen\",\"operator\":\"amy\"}", 202,
+            "state=open,proposal.action=accept"),
+    RESOLVE("{\"action\":\"accept\",\"reason\":\"a fen\",\"operator\":\"amy\"}", 202, "state=open"),
+    RESOLVE("{\"action\":\"retry\",\"reason\":\"\"}", 400, "field=reason"),
+    RESOLVE("{\"action\":\"accept\",\"reason\":\"yes\",\"operator\":\"bob\"}", 200,
+            "state=resolved"),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "status=SUCCESS,paid_amount=1999999"),
+    END,
+};
+
+/* The refund of a late payment fails at the channel again and again: a person has to look. */
+static const struct step refund_fails_for_good[] = {
+    FAULT(.fault = FAULT_REFUND_CLOSED, ON("*")),
+    CALL("o", "POST /v1/orders", ORDER("S-31", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    CALL(NULL, "POST /v1/orders/${o.order_no}/cancel", "{}", 200, "status=CANCELLED"),
+    FAULT(.fault = FAULT_PAY_CLOSED, ON("pay"), .times = 1),
+    PHONE("p"),
+    ADVANCE(MINUTES(30)),
+    NEWEST_INCIDENT,
+    CALL(NULL, "GET /v1/incidents/${i.incidents.0.incident_no}", NULL, 200,
+         "state=open,policy=hold"),
+    HEAL,
+    RESOLVE("{\"action\":\"refund\",\"reason\":\"the channel is well again\"}", 200,
+            "state=open,policy=refund"),
+    ADVANCE(MINUTES(3)),
+    CALL(NULL, "GET /v1/incidents/${i.incidents.0.incident_no}", NULL, 200,
+         "state=resolved,resolution=refund"),
+    BOOKS("p", "taken=8800,refunded=8800"),
+    END,
+};
+
 #define SCENARIO(name)                                                                             \
     {                                                                                              \
 #name, #name, #name, name                                                                  \
@@ -359,5 +440,9 @@ const struct story scenarios[] = {
     SCENARIO(wrong_merchant),
     SCENARIO(nothing_lost_in_a_crash),
     SCENARIO(completed_once),
+    SCENARIO(asked_again),
+    SCENARIO(held_money_goes_back),
+    SCENARIO(two_persons),
+    SCENARIO(refund_fails_for_good),
 };
 const size_t scenario_count = sizeof scenarios / sizeof *scenarios;

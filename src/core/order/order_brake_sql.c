@@ -2,10 +2,12 @@
  * within an hour. */
 #include "core/order/order_inner.h"
 
-#define HOUR_MS 3600000
+#define HOUR_MS    3600000
+#define HOURS_KEPT 48
 
 SQL(brake_add, "UPDATE refund_brake SET count = count + 1, fen = fen + ?, update_time = ? WHERE "
                "account = ? AND hour = ? AND (? = 0 OR count < ?) AND (? = 0 OR fen <= ?)");
+SQL(brake_old, "DELETE FROM refund_brake WHERE account = ? AND hour < ?");
 SQL(brake_first, "INSERT INTO refund_brake (account, hour, count, fen, create_time, update_time)"
                  " VALUES (?, ?, 1, ?, ?, ?)");
 
@@ -25,6 +27,8 @@ enum err order_brake(struct tx *tx, const struct centre_settings *settings, stru
     *ret_free = changed == 1;
     if (*ret_free || (most_fen && fen > most_fen))
         return ERR_OK;
+    if ((e = tx_exec(tx, &brake_old, BINDS(who, bind_int(now / HOUR_MS - HOURS_KEPT)), NULL, info)))
+        return e;
     e = tx_exec(tx, &brake_first, BINDS(who, hour, bind_int(fen), bind_int(now), bind_int(now)),
                 NULL, info);
     *ret_free = !e;

@@ -212,6 +212,27 @@ static void what_is_left_goes_back(void **state)
     assert_int_equal(money_fen(core_get(w, pay_no).refunded), 8800);
 }
 
+/* One at a time: what becomes free meanwhile waits for the one under way. */
+static void one_at_a_time(void **state)
+{
+    struct core *w = *state;
+    struct number pay_no;
+    late(w, "o1", 8800, &pay_no);
+    open_amount(w, pay_no, "by-caller", 3000);
+    struct refund part = last_refund(w);
+    operator_says(w, ACTION_REFUND);
+    struct refund rest = last_refund(w);
+    state_kind(w, &part, FACT_REFUND_CLOSED);
+    follow(w, part.no, false);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM refund_order"), 2);
+    state_kind(w, &rest, FACT_REFUND_DONE);
+    follow(w, rest.no, false);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM refund_order"), 3);
+    assert_int_equal(money_fen(last_refund(w).amount), 3000);
+    channel_says(w, FACT_REFUND_DONE);
+    assert_int_equal(INCIDENT(w, "state"), 1);
+}
+
 /* Whoever gives it back: nothing is left for a person to do. */
 static void the_caller_gives_it_back(void **state)
 {
@@ -320,6 +341,10 @@ static void so_many_an_hour(void **state)
     assert_int_equal(INCIDENT(w, "policy"), POLICY_REFUND);
     assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident WHERE policy = 3"), 1);
     assert_int_equal(ASK(&w->world, "SELECT count(*) FROM refund_order"), 3);
+    core_advance(w, 50 * 3600000LL);
+    late(w, "o5", 100, &then);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM refund_brake"),
+                     1); /* no hour stays for ever */
 }
 
 static void so_much_an_hour(void **state)
@@ -466,6 +491,25 @@ static void begin_story(struct story *s, struct core *w)
     assert_true(s->first.id != s->second.id);
 }
 
+/* Accepted while another success of the order waits to be applied: one a transaction, so this one
+ * waits, and must not be forgotten. */
+static void accepted_while_another_waits(void **state)
+{
+    struct core *w = *state;
+    struct story s;
+    begin_story(&s, w);
+    w->fact_ours = false;
+    assert_int_equal(core_paid(w, s.second, 8800, "T2"), PAYMENT_QUARANTINED);
+    core_advance(w, 60000);
+    core_due(w); /* it has left the ladder */
+    w->fact_ours = true;
+    core_paid(w, s.first, 8800, "T1");
+    assert_int_equal(operator_says(w, ACTION_ACCEPT).code, CODE_OK);
+    core_due(w);
+    assert_int_equal(core_get(w, s.first).settled, SETTLED_WON);
+    assert_int_equal(core_get(w, s.second).settled, SETTLED_SURPLUS);
+}
+
 static void play(struct story *s, enum event event)
 {
     struct order o;
@@ -607,6 +651,7 @@ int main(int argc, char **argv)
         CORE_TEST(double_money_goes_back),
         CORE_TEST(a_failed_one_is_tried_again),
         CORE_TEST(what_is_left_goes_back),
+        CORE_TEST(one_at_a_time),
         CORE_TEST(the_caller_gives_it_back),
         CORE_TEST(an_ignored_one_is_let_be),
         CORE_TEST(a_channel_that_cannot_refund),
@@ -618,6 +663,7 @@ int main(int argc, char **argv)
         CORE_TEST(an_orders_money_does_not_go_back),
         CORE_TEST(an_abnormal_refund_is_settled_offline),
         CORE_TEST(an_abnormal_refund_recovers),
+        CORE_TEST(accepted_while_another_waits),
         cmocka_unit_test(every_order_of_events),
     };
     return RUN_CORE_TESTS(tests);
