@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/killpoint.h"
 #include "base/list.h"
 
 static int64_t clock_us(clockid_t id)
@@ -22,7 +23,7 @@ static int64_t clock_us(clockid_t id)
 static int64_t real_now_ms(struct env *env)
 {
     (void)env;
-    return clock_us(CLOCK_REALTIME) / 1000;
+    return clock_us(CLOCK_REALTIME) / 1000 + clock_ahead_ms();
 }
 
 static int64_t real_mono_us(struct env *env)

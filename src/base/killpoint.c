@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -16,6 +18,7 @@ static struct {
     struct str name; /* p NULL: no kill point armed */
     _Atomic int64_t passes_left;
     _Atomic int mutation;
+    const _Atomic int64_t *clock; /* NULL: the clock is the machine's */
 } hooks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -50,8 +53,21 @@ static _Noreturn void bad_hook(const char *variable)
     abort();
 }
 
+static void map_clock(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *hooks.clock, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        bad_hook("FENPAY_CLOCK");
+    close(fd);
+    hooks.clock = at;
+}
+
 static void read_environment(void)
 {
+    const char *clock = getenv("FENPAY_CLOCK");
+    if (clock && *clock)
+        map_clock(clock);
     struct str rest = str_of(getenv("FENPAY_KILL_AT"));
     if (rest.n) {
         int64_t passes = 1;
@@ -91,6 +107,12 @@ bool mutation_on(enum mutation m)
 const char *mutation_name(enum mutation m)
 {
     return mutation_names[m];
+}
+
+int64_t clock_ahead_ms(void)
+{
+    pthread_once(&once, read_environment);
+    return hooks.clock ? atomic_load(hooks.clock) : 0;
 }
 
 void mutation_set(enum mutation m)

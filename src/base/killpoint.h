@@ -3,11 +3,14 @@
  *
  * Built with -Dtest_hooks=true: the environment variable FENPAY_KILL_AT="name" or "name:3" raises
  * SIGKILL when that point is passed (the third time); FENPAY_MUTATION="name" makes
- * mutation_on(name) true. In other builds both are nothing. */
+ * mutation_on(name) true; FENPAY_CLOCK="file" adds the int64 of milliseconds in that file to the
+ * real environment's wall clock, and who writes to the file moves the clock of running processes.
+ * In other builds all three are nothing. */
 #ifndef FENPAY_KILLPOINT_H
 #define FENPAY_KILLPOINT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum mutation {
     MUTATION_NONE,
@@ -36,6 +39,7 @@ void kill_point(const char *name);
 bool mutation_on(enum mutation m);
 void mutation_set(enum mutation m); /* for tests in the same process */
 const char *mutation_name(enum mutation m);
+int64_t clock_ahead_ms(void);
 #else
 static inline void kill_point(const char *name)
 {
@@ -45,6 +49,10 @@ static inline bool mutation_on(enum mutation m)
 {
     (void)m;
     return false;
+}
+static inline int64_t clock_ahead_ms(void)
+{
+    return 0;
 }
 #endif
 

@@ -137,7 +137,7 @@ int main(void)
         POINT("callback.answered:50"),
         POINT("store.commit:20"),
         POINT("store.committed:20"),
-        POINT("bus.publish:5"), /* two or three turns find nothing, before it is ready */
+        POINT("bus.publishing:5"),
         POINT("bus.published:5"),
         cmocka_unit_test_teardown(at_arbitrary_moments, stop_server),
     };

@@ -156,7 +156,7 @@ static enum err publish_rule(struct tx *tx, void *arg, struct err_info *info)
     if (p->more)
         return ERR_OK;
     p->first = list[0].event.no.id;
-    kill_point("bus.publish");
+    kill_point("bus.publishing");
     if ((e = feed_sql_last(tx, &seq, info)) || (e = webhook_sql_count(tx, &webhooks, info)))
         return e;
     if (webhooks) {

@@ -1,10 +1,12 @@
 /* Kill points in children that die of them. */
 #include "../check.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/killpoint.h"
 
 #ifdef FENPAY_TEST_HOOKS
@@ -57,6 +59,33 @@ static void test_environment(void **state)
     }
 }
 
+/* Whoever writes to the file moves the clock of a process that runs. */
+static void test_clock(void **state)
+{
+    (void)state;
+    const int64_t hour = 3600000;
+    char path[] = "/tmp/fenpay-clock-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && pwrite(fd, &(int64_t) { 0 }, 8, 0) == 8);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct env env;
+        env_init_real(&env, NULL, NULL);
+        setenv("FENPAY_CLOCK", path, 1);
+        int64_t before = env_now_ms(&env);
+        if (pwrite(fd, &hour, 8, 0) != 8)
+            _exit(1);
+        int64_t moved = env_now_ms(&env) - before;
+        _exit(moved >= hour && moved < hour + 60000 ? 0 : 2);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(fd);
+    unlink(path);
+}
+
 static void test_set(void **state)
 {
     (void)state;
@@ -92,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_clock), /* before this process has read its environment */
         cmocka_unit_test(test_set),
     };
     return RUN_TESTS(tests);
