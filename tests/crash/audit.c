@@ -69,6 +69,8 @@ static void look_acknowledged(struct place *p, struct tx *tx, const struct life 
         complaint(p, "the credentials of %s were given out and are not there", l->pay_no);
     if (l->paid && pay.status != PAYMENT_SUCCESS)
         complaint(p, "%s was shown as paid and is not", l->pay_no);
+    if (l->refunded && money_fen(pay.refunded) != money_fen(pay.paid_amount))
+        complaint(p, "%s was shown as refunded and is not", l->pay_no);
     if (l->closed && pay.status != PAYMENT_CLOSED)
         complaint(p, "the close of %s was acknowledged and is not there", l->pay_no);
     if (l->cancelled && order.status != ORDER_CANCELLED)
@@ -92,7 +94,7 @@ static void look_callbacks(struct place *p, struct tx *tx)
             number_parse(trades[i].out_trade_no, NUMBER_PAYMENT, &no))
             continue;
         if (payment_load(tx, no.id, &pay, NULL) || pay.status != PAYMENT_SUCCESS ||
-            tx_select_int(tx, &callback_done, BINDS(bind_int(no.id)), &rows, NULL) || rows != 1)
+            tx_select_int(tx, &callback_done, BINDS(bind_int(no.id)), &rows, NULL) || rows < 1)
             complaint(p, "an acknowledged callback of " STR_FMT " is not there",
                       STR_ARG(trades[i].out_trade_no));
     }
@@ -142,7 +144,8 @@ SQL(left_to_do,
     "SELECT (SELECT count(*) FROM payment_order WHERE status <= 1 OR (status = 2 AND settled = 0))"
     " + (SELECT count(*) FROM outbox_due) + (SELECT count(*) FROM event_delivery WHERE state = 0)"
     " + (SELECT count(*) FROM order_info WHERE cancel_requested <> 0 AND order_status IN (0, 1, 3))"
-    " + (SELECT count(*) FROM callback_due)");
+    " + (SELECT count(*) FROM callback_due)"
+    " + (SELECT count(*) FROM refund_order WHERE status <= 1)");
 
 static void count_left(struct place *p, struct tx *tx, void *arg)
 {
@@ -186,10 +189,19 @@ static const struct {
     { "callbacks are not handled",
       { "callbacks_left",
         "SELECT count(*) FROM callback_log WHERE handle_result NOT IN (1, 3) AND ? > 0" } },
-    { "incidents were opened", { "incidents", "SELECT count(*) FROM incident WHERE ? > 0" } },
+    { "payments were refunded otherwise than their refunds say",
+      { "refund_sums", "SELECT count(*) FROM payment_order p WHERE ? > 0 AND (refunding <> 0 OR"
+                       " refunded <> (SELECT coalesce(sum(r.amount), 0) FROM refund_order r"
+                       " WHERE r.pay_id = p.id AND r.status = 2))" } },
+    { "payments were refunded by several refunds",
+      { "refunds_twice", "SELECT count(*) FROM (SELECT pay_id FROM refund_order WHERE ? > 0"
+                         " GROUP BY pay_id HAVING count(*) > 1) d" } },
+    { "incidents are open",
+      { "incidents_open", "SELECT count(*) FROM incident WHERE ? > 0 AND state = 0" } },
 };
 
-SQL(all_payments, "SELECT id, slot, status, paid_amount FROM payment_order");
+SQL(all_payments, "SELECT id, slot, status, paid_amount, refunded FROM payment_order");
+SQL(all_incidents, "SELECT count(*) FROM incident");
 SQL(all_events, "SELECT id, slot FROM outbox");
 
 static void compare_trade(struct place *p, struct query *q, size_t *ret_trades)
@@ -203,9 +215,13 @@ static void compare_trade(struct place *p, struct query *q, size_t *ret_trades)
     bool taken = !e && t.taken_fen > 0;
 
     *ret_trades += !e;
+    if (!e && t.refunded_fen != col_int(q, 4))
+        complaint(p, "%s: the channel gave %lld back, we say %lld", text.s,
+                  (long long)t.refunded_fen, (long long)col_int(q, 4));
     if (taken != success || (success && col_int(q, 3) != t.taken_fen))
         complaint(p, "%s: the channel took %lld, we say %s %lld", text.s,
-                  e ? 0LL : (long long)t.taken_fen, payment_status_name((int)col_int(q, 2)),
+                  e ? 0LL : (long long)t.taken_fen,
+                  payment_status_name((enum payment_status)col_int(q, 2)),
                   (long long)col_int(q, 3));
 }
 
@@ -214,6 +230,7 @@ static void compare_channel(struct place *p, struct tx *tx, const struct lives *
     ARENA_AUTO a = arena_new(16384);
     struct sandbox_trade *trades;
     size_t known = 0, n = sandbox_trades(p->sandbox, a, &trades);
+    int64_t incidents = -1, refunds = 0;
     int prepays = 0, closes = 0, most_prepays = l->accidents, most_closes = l->accidents;
     struct query *q = tx_select(tx, &all_payments, NO_BINDS);
     while (query_row(q))
@@ -223,10 +240,14 @@ static void compare_channel(struct place *p, struct tx *tx, const struct lives *
     for (size_t i = 0; i < n; i++) {
         prepays += trades[i].prepays;
         closes += trades[i].closes;
-        most_closes += !trades[i].taken_fen; /* by the merchant or when it expires */
+        refunds += trades[i].refunded_fen > 0;
+        most_closes +=
+            !trades[i].taken_fen || trades[i].refunded_fen; /* by the merchant or when it expires */
     }
     for (size_t i = 0; i < l->n; i++)
         most_prepays += l->at[i].path->prepays;
+    if (tx_select_int(tx, &all_incidents, NO_BINDS, &incidents, NULL) || incidents != refunds)
+        complaint(p, "%lld incidents, %lld refunds", (long long)incidents, (long long)refunds);
     if (prepays > most_prepays)
         complaint(p, "%d prepays at the channel, at most %d were right", prepays, most_prepays);
     if (closes > most_closes)

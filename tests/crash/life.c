@@ -159,12 +159,53 @@ static enum drive drive_cancel(struct place *p, struct life *l, struct arena *a)
     return status == 200 ? DRIVE_OVER : not_now(p, l, status, answer);
 }
 
+/* The payer pays what was cancelled meanwhile: the money goes back by itself. */
+static enum drive late(struct place *p, struct life *l, bool untold, struct arena *a)
+{
+    struct sandbox_fault_rule rule = { .fault = FAULT_PAY_CLOSED, .times = 1 };
+    struct err_info info = { 0 };
+    struct str answer;
+    enum drive d;
+    if (l->stage <= 1) {
+        if ((d = drive_cancel(p, l, a)))
+            return d;
+        sandbox_fault(p->sandbox, &rule);
+        if (sandbox_pay(p->sandbox, str_of(l->pay_no), &info))
+            complaint(p, "%s %d cannot be paid: %s", l->path->name, l->n, info.text);
+        l->stage = 2;
+    }
+    int status =
+        place_ask(p, a, "GET", str_printf(a, "/v1/payments/%s", l->pay_no), STR_NONE, &answer);
+    if (status != 200)
+        return not_now(p, l, status, answer);
+    l->paid = l->paid || str_eq(answer_field(a, answer, "status"), STR("SUCCESS"));
+    l->refunded = str_eq(answer_field(a, answer, "refund_state"), STR("refunded"));
+    if (l->paid && untold)
+        p->hold_callbacks = true;
+    if (l->refunded)
+        p->hold_callbacks = false;
+    return l->refunded ? DRIVE_OVER : DRIVE_AGAIN;
+}
+
+static enum drive drive_late(struct place *p, struct life *l, struct arena *a)
+{
+    return late(p, l, false, a);
+}
+
+/* The channel tells of the payment and not of the refund: it is asked. */
+static enum drive drive_late_asked(struct place *p, struct life *l, struct arena *a)
+{
+    return late(p, l, true, a);
+}
+
 const struct path path_pay = { "pay", drive_pay, 1 },
                   path_lost_answer = { "lost answer", drive_lost_answer, 2 },
                   path_query = { "query", drive_query, 1 },
                   path_switch = { "switch", drive_switch, 2 },
                   path_close = { "close", drive_close, 1 },
-                  path_cancel = { "cancel", drive_cancel, 1 };
+                  path_cancel = { "cancel", drive_cancel, 1 },
+                  path_late = { "late", drive_late, 1 },
+                  path_late_asked = { "late, asked", drive_late_asked, 1 };
 
 enum drive life_drive(struct place *p, struct life *l)
 {
@@ -175,7 +216,7 @@ enum drive life_drive(struct place *p, struct life *l)
         if (d != DRIVE_AGAIN)
             return d;
         poll(NULL, 0, 5); /* leaves the processor to the server between two tries */
-        place_move_clock(p, 200);
+        place_move_clock(p, 500);
     }
     complaint(p, "%s %d comes to no end", l->path->name, l->n);
     return DRIVE_OVER;

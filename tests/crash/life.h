@@ -21,14 +21,14 @@ struct path {
     int prepays; /* at the channel, in a life without accidents */
 };
 extern const struct path path_pay, path_lost_answer, path_query, path_switch, path_close,
-    path_cancel;
+    path_cancel, path_late, path_late_asked;
 
 struct life {
     const struct path *path;
     int n; /* its name at the merchant's */
     int stage;
     char order_no[33], pay_no[33];
-    bool started, credentials, paid, closed, cancelled; /* acknowledged */
+    bool started, credentials, paid, closed, cancelled, refunded; /* acknowledged */
     bool over;
 };
 

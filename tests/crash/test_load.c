@@ -64,8 +64,9 @@ static void live(struct place *p, size_t upto, int left)
 
 static void one_round(struct place *p, struct rand *r)
 {
-    static const struct path *const paths[] = { &path_pay,    &path_lost_answer, &path_pay,
-                                                &path_switch, &path_close,       &path_cancel };
+    static const struct path *const paths[] = { &path_pay,   &path_lost_answer, &path_pay,
+                                                &path_late,  &path_switch,      &path_close,
+                                                &path_cancel };
     for (int i = 0; i < LIVES; i++)
         lives[i] =
             (struct life) { .path = paths[rand_below(r, sizeof paths / sizeof *paths)], .n = i };
