@@ -98,9 +98,12 @@ static enum err make_template(struct bench_site *b, struct err_info *info)
     struct settings s = b->site.settings;
     struct payment model;
     int64_t caller;
-    struct runtime_options ro = {
-        .settings = &s, .transport = sandbox_transport(sandbox), .migrate = true, .manual = true
-    };
+    struct runtime_options ro = { .settings = &s,
+                                  .env = &env,
+                                  .transport = sandbox_transport(sandbox),
+                                  .roles = ROLE_API,
+                                  .migrate = true,
+                                  .manual = true };
     s.store.url = str_printf(b->arena, "sqlite:%s/template.db", b->dir);
     s.payment.expire_ms = 86400000; /* nothing falls due during a run */
     e = runtime_open(&ro, &r, info);

@@ -12,8 +12,8 @@
 #include "app/gauges.h"
 #include "base/metrics.h"
 #include "consumer/consumer.h"
+#include "core/account_contract/account_contract.h"
 #include "core/channel_key/channel_key.h"
-#include "core/payment/flow.h"
 
 static enum err open_settings(struct runtime *r, const struct runtime_options *o,
                               struct err_info *info)
@@ -221,7 +221,7 @@ enum err runtime_open(const struct runtime_options *o, struct runtime **ret, str
         e = open_accounts(r, &r->settings, r->registry, info);
     }
     if (!e && r->roles) /* a command may look at what a server must not run with */
-        e = payment_accounts_check(r->store, r->registry, info);
+        e = account_contracts_keep(r->store, r->env, r->registry, false, info);
     if (!e && !o->transport && !(r->own_transport = client_new(info)))
         e = ERR_INTERNAL;
     if (!e) {
@@ -315,36 +315,6 @@ enum err runtime_start(struct runtime *r, struct err_info *info)
     return e;
 }
 
-/* An account's name stands in rows for one contract: under another merchant number the channel
- * would not know the payments that are under way. */
-static enum err same_contract(const struct account *old, const struct account *fresh,
-                              struct err_info *info)
-{
-    if (!old ||
-        (old->info == fresh->info && str_eq(old->config.wechat.mchid, fresh->config.wechat.mchid) &&
-         str_eq(old->config.wechat.appid, fresh->config.wechat.appid)))
-        return ERR_OK;
-    return err_field(info, ERR_CONFLICT, "accounts",
-                     "account " STR_FMT
-                     " cannot become another merchant or application: give that one a name of its "
-                     "own and keep this one, with retired: true",
-                     STR_ARG(old->config.name));
-}
-
-static enum err same_contracts(struct registry *current, struct registry *fresh,
-                               struct err_info *info)
-{
-    struct account *account;
-    enum err e = ERR_OK;
-    for (size_t i = 0; !e && (account = registry_at(fresh, i)); i++) {
-        struct account *old = registry_ref(current, account->config.name);
-        e = same_contract(old, account, info);
-        account_unref(old);
-        account_unref(account);
-    }
-    return e;
-}
-
 /* What the file says now and this process goes on without: the keys that no reload takes over, and
  * accounts that are gone from it. */
 static void print_not_taken(struct runtime *r, const struct settings *fresh, struct buf *out)
@@ -373,9 +343,7 @@ enum err runtime_reload(struct runtime *r, const char *config_path, struct err_i
     if (!e)
         e = open_accounts(r, &fresh, check, info);
     if (!e)
-        e = payment_accounts_check(r->store, check, info);
-    if (!e)
-        e = same_contracts(r->registry, check, info);
+        e = account_contracts_keep(r->store, r->env, check, true, info);
     if (!e) {
         struct account *account;
         for (size_t i = 0; (account = registry_at(check, i)); i++) {

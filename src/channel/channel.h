@@ -256,6 +256,10 @@ struct channel_driver {
     void (*keys_close)(struct account *account);
     size_t (*keys_notes)(const struct account *account, struct arena *a, struct key_note ret[],
                          size_t max);
+    /* Who the account is to the channel, for programs to compare and people to read: "mchid=…
+     * appid=…". Under another word the channel does not know its payments. At most 150 bytes.
+     * Required. */
+    struct str (*contract)(const struct account *account, struct arena *a);
 
     /* The exact request to send for this payment. ERR_INVALID: a field the channel would not take
      * (names it). Required. */

@@ -28,6 +28,11 @@ static size_t fake_keys_notes(const struct account *account, struct arena *a, st
     return 1;
 }
 
+static struct str fake_contract(const struct account *account, struct arena *a)
+{
+    return str_printf(a, "merchant=" STR_FMT, STR_ARG(account->config.wechat.mchid));
+}
+
 static struct fact fact_from(struct str text, struct str *ret_key)
 {
     struct str word = str_cut(&text, '|'), pay_no = str_cut(&text, '|'),
@@ -173,6 +178,7 @@ static const struct channel_driver fake_driver = {
     .keys_open = fake_keys_open,
     .keys_close = fake_keys_close,
     .keys_notes = fake_keys_notes,
+    .contract = fake_contract,
     .query = fake_query,
     .read_notice = fake_read_notice,
     .answer_notice = fake_answer_notice,
@@ -194,13 +200,14 @@ static const struct channel_info fake_info = {
     .driver = &fake_driver,
 };
 
-static struct account *fake_account(const char *name)
+struct account *flow_account(const char *name, const char *merchant)
 {
     struct arena *a = arena_new(1024);
     struct account *account = arena_one(a, struct account);
     account->arena = a;
     account->info = &fake_info;
     account->config.name = str_dup(a, str_of(name));
+    account->config.wechat.mchid = str_dup(a, str_of(merchant));
     account->refs = 1;
     account->generation = 1;
     return account;
@@ -230,8 +237,8 @@ void flow_world_open(struct flow_world *f, bool threads)
     centre_settings_defaults(&f->c.settings);
     f->c.want_keys = want_keys;
     f->c.want_keys_ctx = f;
-    f->account = fake_account("fake");
-    f->other = fake_account("other");
+    f->account = flow_account("fake", "1");
+    f->other = flow_account("other", "2");
     registry_put(f->c.registry, f->account);
     registry_put(f->c.registry, f->other);
 }

@@ -45,6 +45,9 @@ int flow_set_up(void **state);
 int flow_tear_down(void **state);
 #define FLOW_TEST(name) cmocka_unit_test_setup_teardown(name, flow_set_up, flow_tear_down)
 
+/* An account of the made-up channel, for a registry. Its contract is the merchant. */
+struct account *flow_account(const char *name, const char *merchant);
+
 /* An order of 8,800 fen with one attempt in PAYING at account "fake", both with their journal. */
 struct attempt {
     struct number order_no, pay_no;

@@ -7,6 +7,13 @@ static bool paid_equal(const struct account *account, const struct fact *fact, s
     return fact->ours && money_eq(fact->amount, amount);
 }
 
+static struct str contract(const struct account *account, struct arena *a)
+{
+    const struct wechat_config *config = &account->config.wechat;
+    return str_printf(a, "mchid=" STR_FMT " appid=" STR_FMT, STR_ARG(config->mchid),
+                      STR_ARG(config->appid));
+}
+
 static const struct method_info methods[] = {
     { METHOD_NATIVE, "native", .server_call = true },
     { METHOD_JSAPI, "jsapi", .needs_payer = true, .server_call = true },
@@ -18,6 +25,7 @@ static const struct channel_driver driver = {
     .keys_open = wechat_keys_open,
     .keys_close = wechat_keys_close,
     .keys_notes = wechat_keys_notes,
+    .contract = contract,
     .prepay_build = wechat_prepay_build,
     .prepay = wechat_prepay,
     .client_params = wechat_client_params,

@@ -58,11 +58,15 @@ enum err payment_close_step(struct centre *c, int64_t pay_id, struct str actor,
  * place for the oldest. Where a channel stays silent, its account's other rows wait a minute. */
 enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct err_info *info);
 
-/* Does `registry` have every account that open payments and refunds name? ERR_CONFLICT names those
- * it lacks and how many each of them holds open: nobody could ask about their money any more. A
- * pass over all that are open, for start and reload. */
-enum err payment_accounts_check(struct store *store, struct registry *registry,
-                                struct err_info *info);
+/* For each of the accounts in the list: a payment that still needs it (payment_needs_account), or
+ * an open refund, if there is one. A pass over those of all accounts, unless every account has one
+ * early: for a start or reload that lacks them. */
+struct account_need {
+    struct list link;
+    struct str account;
+    struct number no; /* id 0: nobody needs it */
+};
+enum err payments_needing(struct store *store, struct list *needs, struct err_info *info);
 
 /* Everything that ever happened to an order or payment, in time order. */
 enum timeline_kind {

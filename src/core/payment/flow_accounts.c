@@ -1,118 +1,107 @@
-/* flow_accounts.c -- before a configuration is used: does it still have the accounts that open
- * payments and refunds need?
+/* flow_accounts.c -- which accounts do payments and refunds still need? Asked when a configuration
+ * lacks one.
  *
- * Short pages of the due tables, so that no read holds the log for long; what is missing is few
- * names, or a configuration of somebody else's, and then the first ones say enough. */
+ * No index answers that: it would cost every callback a page. So a pass over what leads back to
+ * those that are not finished, until each account in question has one: the due rows of both, and
+ * for money that is held, which has none, the open incidents. Short pages, so that no read holds
+ * the log for long. */
+#include "core/incident/incident.h"
 #include "core/payment/flow.h"
 #include "core/payment/payment_sql.h"
 #include "core/refund/refund.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-#define PAGE_ROWS   200
-#define MISSING_MAX 8
-#define NAME_MAX    64
-
-struct missing {
-    char name[NAME_MAX + 1];
-    int64_t count;
-};
-
-typedef enum err open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                           struct payment_open *ret, size_t *ret_n, struct err_info *info);
+#define PAGE_ROWS 100
 
 struct look {
-    open_page *page;
-    struct payment_open after;
-    struct missing pending[PAGE_ROWS]; /* of this page, by account */
-    size_t pending_count, rows;
-    bool more;
+    struct list *needs;
+    struct payment_due after;
+    struct refund_turn_at refund_after;
+    int64_t before; /* incidents, newest first */
+    size_t n;
 };
 
-static void count_in(struct missing list[], size_t *n, size_t max, struct str name, int64_t count)
+static void note(struct look *l, struct str account, struct number no)
 {
-    for (size_t i = 0; i < *n; i++)
-        if (str_eq(str_of(list[i].name), name)) {
-            list[i].count += count;
-            return;
-        }
-    if (*n == max)
-        return;
-    struct missing *m = &list[(*n)++];
-    *m = (struct missing) { .count = count };
-    memcpy(m->name, name.p, name.n < NAME_MAX ? name.n : NAME_MAX);
+    list_each (node, l->needs) {
+        struct account_need *need = container_of(node, struct account_need, link);
+        if (!need->no.id && str_eq(need->account, account))
+            need->no = no;
+    }
 }
 
-static enum err page_rule(struct tx *tx, void *arg, struct err_info *info)
+static bool is_answered(const struct look *l)
+{
+    list_each (node, l->needs)
+        if (!container_of(node, struct account_need, link)->no.id)
+            return false;
+    return true;
+}
+
+static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct look *l = arg;
-    struct payment_open rows[PAGE_ROWS];
-    enum err e = l->page(tx, &l->after, PAGE_ROWS, rows, &l->rows, info);
+    struct payment_due rows[PAGE_ROWS];
+    enum err e = payment_sql_due_after(tx, &l->after, 0, PAGE_ROWS, rows, &l->n, info);
 
-    l->pending_count = 0;
-    for (size_t i = 0; i < l->rows && !e; i++)
-        if (rows[i].open)
-            count_in(l->pending, &l->pending_count, PAGE_ROWS, rows[i].account, 1);
-    l->more = !e && l->rows == PAGE_ROWS;
-    if (l->more)
-        l->after = (struct payment_open) { .due_ms = rows[PAGE_ROWS - 1].due_ms,
-                                           .id = rows[PAGE_ROWS - 1].id };
+    for (size_t i = 0; i < l->n && !e; i++) {
+        if (rows[i].needs_account)
+            note(l, rows[i].account, number_make(NUMBER_PAYMENT, rows[i].slot, rows[i].id));
+        l->after = rows[i];
+    }
     return e;
 }
 
-static enum err refuse_start(const struct missing list[], size_t n, int64_t total,
-                             struct err_info *info)
+static enum err refund_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    ARENA_AUTO a = arena_new(2048);
-    struct buf names;
-    buf_init_arena(&names, a, 1024);
-    for (size_t i = 0; i < n; i++)
-        buf_printf(&names, "%s%s (%" PRId64 ")", i ? ", " : "", list[i].name, list[i].count);
-    struct str text = buf_str(&names);
-    return err_field(info, ERR_CONFLICT, "accounts",
-                     "%" PRId64 " open payments and refunds need accounts that are not there (keep "
-                     "them, with retired: true, until those have ended): " STR_FMT,
-                     total, STR_ARG(text));
+    struct look *l = arg;
+    struct refund_turn_at rows[PAGE_ROWS];
+    enum err e = refund_open_page(tx, &l->refund_after, PAGE_ROWS, rows, &l->n, info);
+
+    for (size_t i = 0; i < l->n && !e; i++) {
+        note(l, rows[i].account, number_make(NUMBER_REFUND, rows[i].slot, rows[i].id));
+        l->refund_after = rows[i];
+    }
+    return e;
 }
 
-struct sum {
-    struct missing missing[MISSING_MAX];
-    size_t n;
-    int64_t total;
-};
-
-static enum err look_through(struct store *store, struct registry *registry, open_page *page,
-                             struct sum *sum, struct err_info *info)
+static enum err held_rule(struct tx *tx, void *arg, struct err_info *info)
 {
-    struct look l = { .page = page, .more = true };
+    struct look *l = arg;
+    struct incident_row rows[PAGE_ROWS];
+    struct payment p;
+    struct incident_filter open = { .before = l->before, .limit = PAGE_ROWS };
+    enum err e = incident_list(tx, &open, rows, &l->n, info);
 
-    while (l.more) {
-        enum err e = store_read(store, 0, "payment.accounts", page_rule, &l, info);
-        if (e)
-            return e;
-        for (size_t i = 0; i < l.pending_count; i++) {
-            struct str name = str_of(l.pending[i].name);
-            struct account *account = registry_ref(registry, name);
-            if (!account) {
-                sum->total += l.pending[i].count;
-                count_in(sum->missing, &sum->n, MISSING_MAX, name, l.pending[i].count);
-            }
-            account_unref(account);
+    for (size_t i = 0; i < l->n && !e; i++) {
+        l->before = rows[i].no.id;
+        if (rows[i].subject.kind != NUMBER_PAYMENT)
+            continue;
+        e = payment_load(tx, rows[i].subject.id, &p, info);
+        if (!e && payment_needs_account(&p))
+            note(l, p.account, p.no);
+        if (e == ERR_NOT_FOUND) /* a number that no payment of ours has */
+            e = ERR_OK;
+    }
+    return e;
+}
+
+enum err payments_needing(struct store *store, struct list *needs, struct err_info *info)
+{
+    static const struct {
+        const char *name;
+        store_rule *rule;
+    } passes[] = { { "payment.needs_due", due_rule },
+                   { "refund.needs_due", refund_rule },
+                   { "payment.needs_held", held_rule } };
+    struct look l = { .needs = needs };
+
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        l.n = PAGE_ROWS;
+        while (l.n == PAGE_ROWS && !is_answered(&l)) {
+            enum err e = store_read(store, 0, passes[i].name, passes[i].rule, &l, info);
+            if (e)
+                return e;
         }
     }
     return ERR_OK;
-}
-
-enum err payment_accounts_check(struct store *store, struct registry *registry,
-                                struct err_info *info)
-{
-    struct sum sum = { .total = 0 };
-    enum err e = look_through(store, registry, payment_sql_open_page, &sum, info);
-
-    if (!e)
-        e = look_through(store, registry, refund_open_page, &sum, info);
-    if (!e && sum.total)
-        e = refuse_start(sum.missing, sum.n, sum.total, info);
-    return e;
 }

@@ -38,6 +38,12 @@ bool payment_close_waits(const struct payment *p)
                               : p->close_requested == CLOSE_TERMINAL;
 }
 
+bool payment_needs_account(const struct payment *p)
+{
+    return payment_is_open(p) || payment_close_waits(p) ||
+           (p->quarantined && p->status != PAYMENT_SUCCESS);
+}
+
 struct payment payment_copy(struct arena *a, const struct payment *p)
 {
     struct payment c = *p;

@@ -458,7 +458,7 @@ enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after,
                                 int64_t older_than_ms, size_t max, struct payment_due *ret,
                                 size_t *ret_n, struct err_info *info)
 {
-    return payment_sql_unsettled_page(tx, after, older_than_ms, max, ret, ret_n, info);
+    return payment_sql_due_after(tx, after, older_than_ms, max, ret, ret_n, info);
 }
 
 enum err payment_request_close(struct tx *tx, struct payment *p, enum payment_close why,

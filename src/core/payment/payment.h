@@ -162,24 +162,21 @@ enum err payment_refund_release(struct tx *tx, struct payment *p, int64_t owner,
 /* A refund of it is heard of before its own success: the channel is asked about it now. */
 enum err payment_refund_heard(struct tx *tx, struct payment *p, struct err_info *info);
 
-/* A page of payment_due for the settle sweep, behind `after` (its due_ms and id; zero: from the
- * start): every row, and which of them belongs to a SUCCESS not applied for longer than that. */
+/* Its account must stay as it is: the channel has still to be asked or told something, or a person
+ * has to decide about money. */
+bool payment_needs_account(const struct payment *p);
+
+/* A page of payment_due, behind `after` (its due_ms and id; zero: from the start): every row, and
+ * which of them belongs to a SUCCESS not applied for longer than that. */
 struct payment_due {
     int64_t due_ms, id, order_id;
     unsigned slot;
-    bool unsettled;
+    struct str account; /* in tx_arena */
+    bool unsettled, needs_account;
 };
 enum err payment_unsettled_page(struct tx *tx, const struct payment_due *after,
                                 int64_t older_than_ms, size_t max, struct payment_due *ret,
                                 size_t *ret_n, struct err_info *info);
-
-/* A row of payment_due (or refund_due) and whose it is; `open` once for every payment (refund) that
- * is not final, however many wake-ups it has. */
-struct payment_open {
-    int64_t due_ms, id;
-    struct str account; /* in tx_arena */
-    bool open;
-};
 
 const char *payment_status_name(enum payment_status s);
 const char *fact_kind_name(enum fact_kind fact); /* "PAY_FAILED" */

@@ -43,11 +43,6 @@ SQL(payment_live, "SELECT id FROM payment_order WHERE order_id = ? AND channel =
 SQL(payment_by_transaction,
     "SELECT id FROM payment_order WHERE account = ? AND transaction_id = ?");
 
-SQL(payment_open_after,
-    "SELECT d.due, d.id, p.account, p.status, p.next_query_time FROM payment_due d JOIN "
-    "payment_order p ON p.id = d.id WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, "
-    "d.id LIMIT ?");
-
 /* What every edge ends with, and what stands in for it where there is no edge. The values are those
  * of the row as it shall be, the guard's those of the row as it is. */
 #define EVIDENCE "evidence_kind = ?, evidence_ref = ?, "
@@ -103,8 +98,8 @@ SQL(payment_schedule, "UPDATE payment_order SET next_query_time = ?, query_count
 DUE_TABLE(payment_due);
 
 #define DUE                                                                                        \
-    "SELECT d.due, d.id, p.order_id, p.slot, p.status, p.settled, p.update_time FROM payment_due " \
-    "d JOIN payment_order p ON p.id = d.id"
+    "SELECT d.due, d.id, p.order_id, p.slot, p.status, p.settled, p.update_time, p.account, "      \
+    "p.quarantined, p.close_requested FROM payment_due d JOIN payment_order p ON p.id = d.id"
 SQL(payment_due_newest, DUE " WHERE d.due <= ? ORDER BY d.due DESC, d.id DESC LIMIT ?");
 SQL(payment_due_oldest, DUE " WHERE d.due <= ? ORDER BY d.due, d.id LIMIT ?");
 SQL(payment_due_after,
@@ -550,20 +545,34 @@ enum err payment_sql_schedule(struct tx *tx, struct payment *p, int64_t next_ms,
     return e ? e : due_insert(tx, &payment_due, next_ms, p->no.id, info);
 }
 
+static struct payment_due read_due(struct query *q, int64_t older_than_ms)
+{
+    struct payment p = {
+        .status = (enum payment_status)col_int(q, 4),
+        .settled = (enum payment_settled)col_int(q, 5),
+        .update_ms = col_int(q, 6),
+        .quarantined = col_int(q, 8) != 0,
+        .close_requested = (enum payment_close)col_int(q, 9),
+    };
+    return (struct payment_due) {
+        .due_ms = col_int(q, 0),
+        .id = col_int(q, 1),
+        .order_id = col_int(q, 2),
+        .slot = (unsigned)col_int(q, 3),
+        .account = col_text(q, 7),
+        .unsettled =
+            p.status == PAYMENT_SUCCESS && p.settled == SETTLED_NO && p.update_ms <= older_than_ms,
+        .needs_account = payment_needs_account(&p),
+    };
+}
+
 static enum err due_rows(struct query *q, int64_t older_than_ms, size_t max,
                          struct payment_due *ret, size_t *ret_n, struct err_info *info)
 {
     size_t n = 0;
 
     while (n < max && query_row(q))
-        ret[n++] = (struct payment_due) {
-            .due_ms = col_int(q, 0),
-            .id = col_int(q, 1),
-            .order_id = col_int(q, 2),
-            .slot = (unsigned)col_int(q, 3),
-            .unsettled = col_int(q, 4) == PAYMENT_SUCCESS && col_int(q, 5) == SETTLED_NO &&
-                         col_int(q, 6) <= older_than_ms,
-        };
+        ret[n++] = read_due(q, older_than_ms);
     return query_end_n(q, n, ret_n, info);
 }
 
@@ -576,31 +585,13 @@ enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size
     return due_rows(q, until_ms, max, ret, ret_n, info);
 }
 
-#define AFTER_BINDS(after, max)                                                                    \
-    bind_int((after)->due_ms), bind_int((after)->due_ms), bind_int((after)->id),                   \
-        bind_int((int64_t)(max))
-
-enum err payment_sql_unsettled_page(struct tx *tx, const struct payment_due *after,
-                                    int64_t older_than_ms, size_t max, struct payment_due *ret,
-                                    size_t *ret_n, struct err_info *info)
+enum err payment_sql_due_after(struct tx *tx, const struct payment_due *after,
+                               int64_t older_than_ms, size_t max, struct payment_due *ret,
+                               size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_select(tx, &payment_due_after, BINDS(AFTER_BINDS(after, max)));
+    struct query *q = tx_select(tx, &payment_due_after,
+                                BINDS(bind_int(after->due_ms), bind_int(after->due_ms),
+                                      bind_int(after->id), bind_int((int64_t)max)));
 
     return due_rows(q, older_than_ms, max, ret, ret_n, info);
-}
-
-enum err payment_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                               struct payment_open *ret, size_t *ret_n, struct err_info *info)
-{
-    struct query *q = tx_select(tx, &payment_open_after, BINDS(AFTER_BINDS(after, max)));
-    size_t n = 0;
-
-    while (n < max && query_row(q))
-        ret[n++] = (struct payment_open) {
-            .due_ms = col_int(q, 0),
-            .id = col_int(q, 1),
-            .account = col_text(q, 2),
-            .open = col_int(q, 3) <= PAYMENT_PAYING && col_int(q, 4) == col_int(q, 0),
-        };
-    return query_end_n(q, n, ret_n, info);
 }

@@ -80,10 +80,9 @@ enum err payment_sql_schedule(struct tx *tx, struct payment *p, int64_t next_ms,
 /* Rows due by `until_ms`, the newest or the oldest first. */
 enum err payment_sql_due_page(struct tx *tx, int64_t until_ms, bool newest, size_t max,
                               struct payment_due *ret, size_t *ret_n, struct err_info *info);
-enum err payment_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                               struct payment_open *ret, size_t *ret_n, struct err_info *info);
-enum err payment_sql_unsettled_page(struct tx *tx, const struct payment_due *after,
-                                    int64_t older_than_ms, size_t max, struct payment_due *ret,
-                                    size_t *ret_n, struct err_info *info);
+/* All of them, page by page. */
+enum err payment_sql_due_after(struct tx *tx, const struct payment_due *after,
+                               int64_t older_than_ms, size_t max, struct payment_due *ret,
+                               size_t *ret_n, struct err_info *info);
 
 #endif

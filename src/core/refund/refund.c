@@ -401,8 +401,8 @@ enum err refund_done(struct tx *tx, int64_t pay_id, struct money like, struct mo
     return e;
 }
 
-enum err refund_open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                          struct payment_open *ret, size_t *ret_n, struct err_info *info)
+enum err refund_open_page(struct tx *tx, const struct refund_turn_at *after, size_t max,
+                          struct refund_turn_at *ret, size_t *ret_n, struct err_info *info)
 {
     return refund_sql_open_page(tx, after, max, ret, ret_n, info);
 }

@@ -210,9 +210,15 @@ enum err refund_done(struct tx *tx, int64_t pay_id, struct money like, struct mo
                      struct refund_line *ret_lines, size_t max, size_t *ret_n,
                      struct err_info *info);
 
-/* A page of refund_due, as of payment_due, for payment_accounts_check. */
-enum err refund_open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                          struct payment_open *ret, size_t *ret_n, struct err_info *info);
+/* A page of the turns of refunds that are not final, behind `after` (its due_ms and id; zero: from
+ * the start). */
+struct refund_turn_at {
+    int64_t due_ms, id;
+    unsigned slot;
+    struct str account; /* in tx_arena */
+};
+enum err refund_open_page(struct tx *tx, const struct refund_turn_at *after, size_t max,
+                          struct refund_turn_at *ret, size_t *ret_n, struct err_info *info);
 
 /* Those that are not final, up to 10,000 of them; for metrics. */
 struct refund_figures {

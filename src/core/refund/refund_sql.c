@@ -66,7 +66,7 @@ SQL(refund_due_page, "SELECT d.due, d.id, r.slot FROM refund_due d JOIN refund_o
     "FROM refund_due d JOIN refund_order r ON r.id = d.id AND r.next_time = d.due AND r.status "   \
     "IN "                                                                                          \
     "(0, 1, 4) "
-SQL(refund_open_after, "SELECT d.due, d.id, r.account " OPEN_TURN
+SQL(refund_open_after, "SELECT d.due, d.id, r.slot, r.account " OPEN_TURN
                        "WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, d.id LIMIT ?");
 SQL(refund_open_figures, "SELECT count(*), coalesce(sum(held), 0), coalesce(min(create_time), "
                          "0) FROM (SELECT r.held AS held, r.create_time AS create_time " OPEN_TURN
@@ -331,8 +331,8 @@ enum err refund_sql_due_page(struct tx *tx, int64_t until_ms, size_t max, struct
     return query_end_n(q, n, ret_n, info);
 }
 
-enum err refund_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                              struct payment_open *ret, size_t *ret_n, struct err_info *info)
+enum err refund_sql_open_page(struct tx *tx, const struct refund_turn_at *after, size_t max,
+                              struct refund_turn_at *ret, size_t *ret_n, struct err_info *info)
 {
     struct query *q = tx_select(tx, &refund_open_after,
                                 BINDS(bind_int(after->due_ms), bind_int(after->due_ms),
@@ -340,8 +340,11 @@ enum err refund_sql_open_page(struct tx *tx, const struct payment_open *after, s
     size_t n = 0;
 
     while (n < max && query_row(q))
-        ret[n++] = (struct payment_open) {
-            .due_ms = col_int(q, 0), .id = col_int(q, 1), .account = col_text(q, 2), .open = true
+        ret[n++] = (struct refund_turn_at) {
+            .due_ms = col_int(q, 0),
+            .id = col_int(q, 1),
+            .slot = (unsigned)col_int(q, 2),
+            .account = col_text(q, 3),
         };
     return query_end_n(q, n, ret_n, info);
 }

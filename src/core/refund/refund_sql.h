@@ -59,8 +59,8 @@ struct refund_turn {
 enum err refund_sql_due_page(struct tx *tx, int64_t until_ms, size_t max, struct refund_turn *ret,
                              size_t *ret_n, struct err_info *info);
 
-enum err refund_sql_open_page(struct tx *tx, const struct payment_open *after, size_t max,
-                              struct payment_open *ret, size_t *ret_n, struct err_info *info);
+enum err refund_sql_open_page(struct tx *tx, const struct refund_turn_at *after, size_t max,
+                              struct refund_turn_at *ret, size_t *ret_n, struct err_info *info);
 enum err refund_sql_figures(struct tx *tx, struct refund_figures *ret, struct err_info *info);
 
 #endif
