@@ -18,14 +18,21 @@
 
 struct measure {
     const char *name;
-    enum { MEASURE_CALLBACKS, MEASURE_DUPLICATES, MEASURE_PAYMENTS, MEASURE_READS } kind;
-    size_t count, quick_count;
+    enum {
+        MEASURE_START,
+        MEASURE_CALLBACKS,
+        MEASURE_DUPLICATES,
+        MEASURE_PAYMENTS,
+        MEASURE_READS
+    } kind;
+    size_t count, quick_count; /* requests; for a start: open payments */
     unsigned connections;
     int64_t rate_per_s; /* open loop */
     bool bare_http;
 };
 
 static const struct measure measures[] = {
+    { "start", MEASURE_START, 240000, 24000, 0, 0, false },
     { "callbacks", MEASURE_CALLBACKS, 60000, 6000, 128, 0, false },
     { "callbacks_duplicate", MEASURE_DUPLICATES, 60000, 6000, 128, 0, false },
     { "callbacks_open_loop", MEASURE_CALLBACKS, 60000, 6000, 256, 5000, false },
@@ -203,7 +210,8 @@ static enum err run_once(struct bench *b, const struct measure *m, const struct 
                              .count = count,
                              .rate_per_s = m->rate_per_s };
         o->ready_ms = s.ready_ms;
-        e = run_load(b, m, &s, &load, o, info);
+        if (m->kind != MEASURE_START)
+            e = run_load(b, m, &s, &load, o, info);
     }
     if (s.pid)
         bench_stop(s.pid);
@@ -244,12 +252,9 @@ static void put_machine(struct json_out *out)
     json_end_object(out);
 }
 
-static void print_result(struct json_out *out, const struct measure *m, const struct outcome *o,
-                         size_t count, const struct outcome all[], size_t runs,
-                         const struct bench_floors *f)
+static void put_load(struct json_out *out, const struct measure *m, const struct outcome *o,
+                     size_t count)
 {
-    json_begin_object(out);
-    json_kv_str(out, "name", str_of(m->name));
     json_kv_int(out, "rate_per_s", o->load.rate_per_s);
     put_ms(out, "p50_ms", o->load.p50_us);
     put_ms(out, "p99_ms", o->load.p99_us);
@@ -274,12 +279,10 @@ static void print_result(struct json_out *out, const struct measure *m, const st
     }
     /* Of one core; the sandbox is among the others where payments are made. */
     put_ratio(out, "others_cores", o->others_us > 0 ? o->others_us : 0, o->load.took_us);
-    json_kv_int(out, "ready_ms", o->ready_ms);
-    json_key(out, "runs_per_s");
-    json_begin_array(out);
-    for (size_t i = 0; i < runs; i++)
-        json_put_int(out, all[i].load.rate_per_s);
-    json_end_array(out);
+}
+
+static void put_floors(struct json_out *out, const struct outcome *o, const struct bench_floors *f)
+{
     json_key(out, "floors");
     json_begin_object(out);
     json_kv_int(out, "rsa_verify_per_s", f->rsa_verify_per_s);
@@ -288,8 +291,29 @@ static void print_result(struct json_out *out, const struct measure *m, const st
         json_kv_int(out, "bare_http_per_s", f->bare_http_per_s);
         put_ratio(out, "of_bare_http", o->load.rate_per_s, f->bare_http_per_s);
     }
-    put_ratio(out, "of_rsa_verify", o->load.rate_per_s, f->rsa_verify_per_s);
+    if (o->load.rate_per_s)
+        put_ratio(out, "of_rsa_verify", o->load.rate_per_s, f->rsa_verify_per_s);
     json_end_object(out);
+}
+
+static void print_result(struct json_out *out, const struct measure *m, const struct outcome *o,
+                         size_t count, const struct outcome all[], size_t runs,
+                         const struct bench_floors *f)
+{
+    bool start = m->kind == MEASURE_START;
+    json_begin_object(out);
+    json_kv_str(out, "name", str_of(m->name));
+    if (start)
+        json_kv_int(out, "open_payments", (int64_t)count);
+    else
+        put_load(out, m, o, count);
+    json_kv_int(out, "ready_ms", o->ready_ms);
+    json_key(out, start ? "runs_ms" : "runs_per_s");
+    json_begin_array(out);
+    for (size_t i = 0; i < runs; i++)
+        json_put_int(out, start ? all[i].ready_ms : all[i].load.rate_per_s);
+    json_end_array(out);
+    put_floors(out, o, f);
     put_machine(out);
     json_end_object(out);
 }
@@ -311,6 +335,11 @@ static int by_rate(const void *a, const void *b)
             y = ((const struct outcome *)b)->load.rate_per_s;
     return (x > y) - (x < y);
 }
+static int by_ready(const void *a, const void *b)
+{
+    int64_t x = ((const struct outcome *)a)->ready_ms, y = ((const struct outcome *)b)->ready_ms;
+    return (x > y) - (x < y);
+}
 static int by_p99(const void *a, const void *b)
 {
     int64_t x = ((const struct outcome *)a)->load.p99_us,
@@ -320,7 +349,8 @@ static int by_p99(const void *a, const void *b)
 
 static enum err measure(struct bench *b, const struct measure *m, struct err_info *info)
 {
-    size_t count = b->quick ? m->quick_count : m->count;
+    bool start = m->kind == MEASURE_START;
+    size_t count = start ? b->site.payment_count : b->quick ? m->quick_count : m->count;
     struct outcome all[RUNS_MAX] = { 0 };
     struct bench_floors floors = { 0 };
     struct str *requests = NULL;
@@ -343,17 +373,21 @@ static enum err measure(struct bench *b, const struct measure *m, struct err_inf
     if (e)
         return e;
 
-    qsort(all, b->runs, sizeof *all, m->rate_per_s ? by_p99 : by_rate);
+    qsort(all, b->runs, sizeof *all, start ? by_ready : m->rate_per_s ? by_p99 : by_rate);
     const struct outcome *median = &all[b->runs / 2];
     BUF_AUTO text = { 0 };
     struct json_out out;
     buf_init(&text, 1 << 16);
     json_out_init(&out, &text);
     print_result(&out, m, median, count, all, b->runs, &floors);
-    printf("%-20s %8lld/s  p50 %lld us  p99 %lld us  p99.9 %lld us  rss %lld MB\n", m->name,
-           (long long)median->load.rate_per_s, (long long)median->load.p50_us,
-           (long long)median->load.p99_us, (long long)median->load.p999_us,
-           (long long)(median->usage.rss_kb / 1024));
+    if (start)
+        printf("%-20s %8lld ms  with %zu open payments\n", m->name, (long long)median->ready_ms,
+               count);
+    else
+        printf("%-20s %8lld/s  p50 %lld us  p99 %lld us  p99.9 %lld us  rss %lld MB\n", m->name,
+               (long long)median->load.rate_per_s, (long long)median->load.p50_us,
+               (long long)median->load.p99_us, (long long)median->load.p999_us,
+               (long long)(median->usage.rss_kb / 1024));
     fflush(stdout);
     return write_result(b, m->name, buf_str(&text), info);
 }
@@ -400,9 +434,8 @@ int command_bench(const struct command *self, int argc, char **argv)
         if (wanted(&measures[i], names, n)) {
             size_t count = quick ? measures[i].quick_count : measures[i].count;
             size_t payments =
-                measures[i].kind == MEASURE_CALLBACKS || measures[i].kind == MEASURE_DUPLICATES
-                    ? count
-                    : 20000;
+                measures[i].kind == MEASURE_PAYMENTS || measures[i].kind == MEASURE_READS ? 20000
+                                                                                          : count;
             most = payments > most ? payments : most;
         }
     mkdir(b.out_dir, 0755);
