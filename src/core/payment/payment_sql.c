@@ -102,8 +102,8 @@ DUE_TABLE(payment_due);
     "p.quarantined, p.close_requested FROM payment_due d JOIN payment_order p ON p.id = d.id"
 SQL(payment_due_newest, DUE " WHERE d.due <= ? ORDER BY d.due DESC, d.id DESC LIMIT ?");
 SQL(payment_due_oldest, DUE " WHERE d.due <= ? ORDER BY d.due, d.id LIMIT ?");
-SQL(payment_due_after,
-    DUE " WHERE d.due >= ? AND (d.due > ? OR d.id > ?) ORDER BY d.due, d.id LIMIT ?");
+/* As a pair: "due > ? OR id > ?" would begin anew at the first row of that due for every page. */
+SQL(payment_due_after, DUE " WHERE (d.due, d.id) > (?, ?) ORDER BY d.due, d.id LIMIT ?");
 
 /* For lists only: decisions read payment_brief, which is never cut off. */
 #define ATTEMPTS_MAX 1000
@@ -589,9 +589,9 @@ enum err payment_sql_due_after(struct tx *tx, const struct payment_due *after,
                                int64_t older_than_ms, size_t max, struct payment_due *ret,
                                size_t *ret_n, struct err_info *info)
 {
-    struct query *q = tx_select(tx, &payment_due_after,
-                                BINDS(bind_int(after->due_ms), bind_int(after->due_ms),
-                                      bind_int(after->id), bind_int((int64_t)max)));
+    struct query *q =
+        tx_select(tx, &payment_due_after,
+                  BINDS(bind_int(after->due_ms), bind_int(after->id), bind_int((int64_t)max)));
 
     return due_rows(q, older_than_ms, max, ret, ret_n, info);
 }
