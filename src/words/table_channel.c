@@ -16,8 +16,14 @@ const struct words_pair words_channel[] = {
     { "must end with the host name or port", "必须以主机名或端口结尾" },
     { "%s has no method %s", "%s 没有支付方式 %s" },
     { "this channel is not built in", "本程序不支持该渠道" },
-    { "%d open payments and refunds need accounts that are not there (keep them, with retired: true, until those have ended): %s",
-      "%d 笔未结束的支付或退款需要已不存在的账户（请保留这些账户并设 retired: true，直到它们全部结束）：%s" },
+    { "open payments or refunds need accounts as they were (keep them, with retired: true, until those have ended; another contract gets a name of its own): %s",
+      "还有未结束的支付或退款需要原来的账户（请保留这些账户并设 retired: true，直到它们全部结束；新的商户合约请另起名称）：%t" },
+    { "an account in use cannot become another contract: give that one a name of its own and keep this one, with retired: true: %s",
+      "使用中的账户不能改为另一商户合约：新的合约请另起名称，原账户保留并设 retired: true：%t" },
+    { "account %s became another contract meanwhile: try again", "账户 %s 此时已变为另一商户合约：请重试" },
+    { "%s was %s and would be %s", "%s 原为 %s，现将变为 %s" },
+    { "%s is not there", "%s 不存在" },
+    { "%s needs it", "%s 仍需要它" },
 
     /* its keys */
     { "must have 1 to %d characters", "应为 1 到 %d 个字符" },

@@ -367,10 +367,12 @@ static void a_start_keeps_the_contract(void **state)
     stop(&s);
 
     the_account(&s)->wechat.mchid = STR("1900000099");
-    start_refused(&s, pay_no, "mchid=" DEV_MCHID " became mchid=1900000099");
+    start_refused(&s, pay_no, "and would be wechat mchid=1900000099,appid=" DEV_APPID);
     the_account(&s)->wechat.mchid = STR(DEV_MCHID);
     the_account(&s)->wechat.appid = STR("wxdev0000000000099");
-    start_refused(&s, pay_no, "appid=" DEV_APPID " became appid=wxdev0000000000099");
+    start_refused(&s, pay_no,
+                  "was wechat mchid=" DEV_MCHID ",appid=" DEV_APPID
+                  " and would be wechat mchid=" DEV_MCHID ",appid=wxdev0000000000099");
 
     the_account(&s)->wechat.appid = STR(DEV_APPID);
     start(&s, sandbox_transport(s.sandbox));
@@ -385,7 +387,7 @@ static void a_start_keeps_the_contract(void **state)
     pay_no = open_payment(&s, "\"method\":\"native\"");
     stop(&s);
     the_account(&s)->wechat.mchid = STR("1900000099"); /* what is stored is the latest */
-    start_refused(&s, pay_no, "mchid=" DEV_MCHID " became mchid=1900000099");
+    start_refused(&s, pay_no, "and would be wechat mchid=1900000099,appid=" DEV_APPID);
     site_close(&s);
 }
 

@@ -10,7 +10,7 @@ static bool paid_equal(const struct account *account, const struct fact *fact, s
 static struct str contract(const struct account *account, struct arena *a)
 {
     const struct wechat_config *config = &account->config.wechat;
-    return str_printf(a, "mchid=" STR_FMT " appid=" STR_FMT, STR_ARG(config->mchid),
+    return str_printf(a, "mchid=" STR_FMT ",appid=" STR_FMT, STR_ARG(config->mchid),
                       STR_ARG(config->appid));
 }
 

@@ -63,29 +63,17 @@ static struct change *change_at(struct list *node)
     return container_of(node, struct change, need.link);
 }
 
-/* "mchid=1900000001 became mchid=1900000002" */
-static void print_difference(struct buf *out, struct str was, struct str now)
-{
-    const char *comma = "";
-
-    while (was.p || now.p) {
-        struct str old = str_cut(&was, ' '), fresh = str_cut(&now, ' ');
-        if (str_eq(old, fresh))
-            continue;
-        buf_printf(out, "%s" STR_FMT " became " STR_FMT, comma, STR_ARG(old), STR_ARG(fresh));
-        comma = ", ";
-    }
-}
-
 static void print_change(struct buf *out, const struct change *c)
 {
-    buf_printf(out, "%s" STR_FMT " ", buf_str(out).n ? "; " : "", STR_ARG(c->need.account));
+    if (buf_str(out).n)
+        buf_add_str(out, STR("; "));
     if (c->now.p)
-        print_difference(out, c->was, c->now);
+        buf_printf(out, STR_FMT " was " STR_FMT " and would be " STR_FMT, STR_ARG(c->need.account),
+                   STR_ARG(c->was), STR_ARG(c->now));
     else
-        buf_add_str(out, STR("is not there"));
+        buf_printf(out, STR_FMT " is not there", STR_ARG(c->need.account));
     if (c->need.no.id)
-        buf_printf(out, " (%s)", number_text(c->need.no).s);
+        buf_printf(out, "; %s needs it", number_text(c->need.no).s);
 }
 
 /* The contract of an account in use: requests under way were made for it. */
@@ -113,12 +101,13 @@ static enum err refuse_needed(struct keep *k, struct err_info *info)
         if (change_at(node)->need.no.id)
             print_change(&names, change_at(node));
     struct str text = buf_str(&names);
-    return text.n == 0 ? ERR_OK
-                       : err_field(info, ERR_CONFLICT, "accounts",
-                                   "open payments or refunds need accounts as they were (keep them, with "
-                                   "retired: true, until those have ended; another "
-                                   "contract gets a name of its own): " STR_FMT,
-                                   STR_ARG(text));
+    return text.n == 0
+               ? ERR_OK
+               : err_field(info, ERR_CONFLICT, "accounts",
+                           "open payments or refunds need accounts as they were (keep them, with "
+                           "retired: true, until those have ended; another "
+                           "contract gets a name of its own): " STR_FMT,
+                           STR_ARG(text));
 }
 
 /* ---- writing ---- */

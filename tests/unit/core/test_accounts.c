@@ -99,21 +99,23 @@ static void an_account_stays_while_payments_need_it(void **state)
     (void)state;
     struct flow_world f;
     struct attempt *at = calloc(MANY, sizeof *at);
-    char no[32];
+    char no[48];
     assert_non_null(at);
     flow_world_open(&f, false);
     starts(&f, accounts("fake", "1", "gone", "3", NULL));
     flow_attempts(&f, at, MANY);
     change(&f, &moved, at[MANY - 1].pay_no);
-    snprintf(no, sizeof no, "(%s)", number_text(at[MANY - 1].pay_no).s);
+    snprintf(no, sizeof no, "; %s needs it", number_text(at[MANY - 1].pay_no).s);
 
     starts(&f, accounts("fake", "1", "gone", "3", NULL));
     refused(&f, accounts("fake", "1", NULL), "gone is not there");
     refused(&f, accounts("fake", "1", NULL), no);
-    refused(&f, accounts("fake", "1", "gone", "4", NULL), "gone merchant=3 became merchant=4");
+    refused(&f, accounts("fake", "1", "gone", "4", NULL),
+            "gone was wechat merchant=3 and would be wechat merchant=4");
     refused(&f, accounts("fake", "1", "gone", "4", NULL), no);
     refused(&f, accounts(NULL), "fake is not there");
-    refused(&f, accounts("fake", "9", NULL), "fake merchant=1 became merchant=9");
+    refused(&f, accounts("fake", "9", NULL),
+            "fake was wechat merchant=1 and would be wechat merchant=9");
     refused(&f, accounts("fake", "9", NULL), "gone is not there");
     assert_int_equal(STORED(&f, "gone", "3"), 1); /* nothing of them was taken */
     assert_int_equal(STORED(&f, "fake", "1"), 1);
@@ -170,12 +172,12 @@ static void a_running_process_keeps_its_contracts(void **state)
     flow_world_open(&f, false);
     starts(&f, accounts("fake", "1", "other", "2", NULL));
     expect_when(&f, true, accounts("fake", "9", "other", "2", NULL),
-                "fake merchant=1 became merchant=9");
+                "fake was wechat merchant=1 and would be wechat merchant=9");
     expect_when(&f, true, accounts("fake", "1", "new", "5", NULL), NULL);
     assert_int_equal(STORED(&f, "new", "5"), 1);
     assert_int_equal(STORED(&f, "other", "2"), 1);
     expect_when(&f, true, accounts("fake", "1", "new", "5", "other", "3", NULL),
-                "other merchant=2 became merchant=3");
+                "other was wechat merchant=2 and would be wechat merchant=3");
 
     struct attempt at = flow_attempt(&f, "m-1");
     expect_when(&f, true, accounts("other", "2", "new", "5", NULL), "fake is not there");
