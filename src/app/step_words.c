@@ -33,6 +33,7 @@ static const char *const faults[SANDBOX_FAULTS] = {
     [FAULT_REFUND_ABNORMAL] = "the channel's refunds go wrong on their way to the payer",
     [FAULT_CALLBACK_UNSIGNED] = "a callback arrives without any signature",
     [FAULT_PAY_CLOSED] = "the payer was typing while the payment was closed, and still pays",
+    [FAULT_REFUND_UNSEEN] = "in its first minute the channel does not know of a refund",
 };
 
 /* What a member of the channel's books says. */

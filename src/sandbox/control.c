@@ -67,6 +67,22 @@ static void pay(struct request *r, const struct json *body)
         sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
 }
 
+static void refund(struct request *r, const struct json *body)
+{
+    struct err_info info = { 0 };
+    struct str no;
+    int64_t amount;
+    enum err e = json_get_str(body, "out_trade_no", &no, &info);
+    if (!e)
+        e = json_get_int(body, "amount", &amount, &info);
+    if (!e)
+        e = sandbox_refund_by_hand(r->s, no, amount, &info);
+    if (e)
+        fail_with(r, e, &info);
+    else
+        sandbox_answer_set(r->answer, 204, NULL, STR_NONE);
+}
+
 /* An absent member stays as it is. */
 static enum err optional_int(const struct json *body, const char *key, int64_t *ret,
                              struct err_info *info)
@@ -270,6 +286,7 @@ static const struct {
     { "POST", "/sandbox/v1/rotate", rotate },     { "POST", "/sandbox/v1/key-mode", key_mode },
     { "POST", "/sandbox/v1/withdraw", withdraw }, { "POST", "/sandbox/v1/turn", turn },
     { "GET", "/sandbox/v1/trades", trades },      { "GET", "/sandbox/v1/balance", balance },
+    { "POST", "/sandbox/v1/refund", refund },
 };
 
 static void one_trade(struct request *r, struct str no)

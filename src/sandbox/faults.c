@@ -37,6 +37,7 @@ static const struct {
     [FAULT_REFUND_ABNORMAL] = { "REFUND_ABNORMAL", true },
     [FAULT_CALLBACK_UNSIGNED] = { "CALLBACK_UNSIGNED", true },
     [FAULT_PAY_CLOSED] = { "PAY_CLOSED", true },
+    [FAULT_REFUND_UNSEEN] = { "REFUND_UNSEEN", true },
 };
 _Static_assert(sizeof(known) / sizeof(known[0]) == SANDBOX_FAULTS, "every fault has a name");
 

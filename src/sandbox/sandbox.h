@@ -59,6 +59,14 @@ int64_t sandbox_next_ms(struct sandbox *s); /* when something is due next; 0: no
 enum err sandbox_pay(struct sandbox *s, struct str out_trade_no,
                      struct err_info *info); /* the payer pays; the callback is scheduled now */
 
+/* The merchant gives money back by hand in the channel's own portal: a refund under a number that
+ * is not the centre's, told to the trade's notify address. ERR_NOT_FOUND, ERR_CONFLICT: not so much
+ * is left. */
+enum err sandbox_refund_by_hand(struct sandbox *s, struct str out_trade_no, int64_t amount_fen,
+                                struct err_info *info);
+/* Refunds that were stuck end well after all, in a few seconds. */
+void sandbox_refunds_go_on(struct sandbox *s);
+
 /* Faults happen by rules, tried in the order in which they were given. Those of callbacks count
  * each sending (DELAY, DUPLICATE and REORDER: each notification), so that with `times` 1 the resend
  * after 15 s is a right one. */
@@ -90,9 +98,10 @@ enum sandbox_fault {
     FAULT_REFUND_CLOSED,     /* … ends CLOSED */
     FAULT_REFUND_ABNORMAL,   /* … ends ABNORMAL */
     FAULT_CALLBACK_UNSIGNED, /* without any Wechatpay- header */
-    FAULT_PAY_CLOSED, /* the payer was typing while the trade was closed, and it still pays */
+    FAULT_PAY_CLOSED,    /* the payer was typing while the trade was closed, and it still pays */
+    FAULT_REFUND_UNSEEN, /* in its first minute a refund is not known to queries, as WeChat warns */
 };
-#define SANDBOX_FAULTS (FAULT_PAY_CLOSED + 1)
+#define SANDBOX_FAULTS (FAULT_REFUND_UNSEEN + 1)
 struct sandbox_fault_rule {
     enum sandbox_fault fault;
     /* "prepay", "query", "close", "refund", "query_refund", "certificates"; "*" or empty: any. Not
@@ -128,5 +137,15 @@ enum err sandbox_trade_get(struct sandbox *s, struct str out_trade_no, struct ar
 /* Money the channel holds for the merchant: taken - refunded. */
 int64_t sandbox_balance_fen(struct sandbox *s, struct str mchid);
 size_t sandbox_trades(struct sandbox *s, struct arena *a, struct sandbox_trade **ret);
+
+struct sandbox_refund {
+    struct str out_trade_no, out_refund_no, refund_id,
+        state; /* PROCESSING SUCCESS CLOSED ABNORMAL */
+    int64_t amount_fen;
+};
+/* Likewise; for any merchant. */
+enum err sandbox_refund_get(struct sandbox *s, struct str out_refund_no, struct arena *a,
+                            struct sandbox_refund *ret);
+size_t sandbox_refunds(struct sandbox *s, struct arena *a, struct sandbox_refund **ret);
 
 #endif

@@ -5,9 +5,12 @@
  * it. */
 #include "sandbox/internal.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 
 #define TAKES_MS     3000
+#define UNSEEN_MS    55000
 #define REFUNDS_MOST 50
 #define APART_MS     MINUTE_MS
 #define REFUND_UNTIL (365 * DAY_MS)
@@ -175,9 +178,111 @@ void sandbox_v3_refund_query(struct wechat_call *c)
     sandbox_lock(c->s);
     books_age(&c->s->books, env_now_ms(c->s->env));
     struct refund *r = books_refund(&c->s->books, c->account, c->param);
-    if (r)
+    bool unseen = r && env_now_ms(c->s->env) < r->created_ms + UNSEEN_MS &&
+                  sandbox_faults_hit(&c->s->faults, FAULT_REFUND_UNSEEN, STR("query_refund"),
+                                     c->account->mchid, NULL);
+    if (r && !unseen)
         answer_refund(c, r);
     else
         sandbox_v3_refuse(c->r, 404, "RESOURCE_NOT_EXISTS", "退款单不存在");
     sandbox_unlock(c->s);
+}
+
+/* ---- from outside ---- */
+
+/* Lock held. */
+static void give_by_hand(struct sandbox *s, struct trade *t, int64_t amount_fen)
+{
+    char number[64];
+    int n = snprintf(number, sizeof number, "HAND" STR_FMT "_%d", STR_ARG(t->transaction_id),
+                     t->refund_count + 1);
+    struct refund like = {
+        .trade = t,
+        .out_refund_no = { number, (size_t)n },
+        .notify_url = t->notify_url,
+        .created_ms = env_now_ms(s->env),
+        .end = REFUND_SUCCESS,
+        .amount_fen = amount_fen,
+    };
+    like.end_ms = like.created_ms + TAKES_MS;
+    struct refund *r = books_add_refund(&s->books, &like);
+    if (r->notify_url.n)
+        sandbox_callbacks_schedule(s, t, r, r->end_ms);
+    sandbox_journal_refund(s, r);
+}
+
+enum err sandbox_refund_by_hand(struct sandbox *s, struct str out_trade_no, int64_t amount_fen,
+                                struct err_info *info)
+{
+    enum err e = ERR_OK;
+    sandbox_lock(s);
+    books_age(&s->books, env_now_ms(s->env));
+    struct trade *t = books_trade(&s->books, NULL, out_trade_no);
+    if (!t || !t->success_ms)
+        e = err_set(info, ERR_NOT_FOUND, "no paid trade " STR_FMT, STR_ARG(out_trade_no));
+    else if (amount_fen < 1 || amount_fen > t->taken_fen - t->refunded_fen ||
+             t->refund_count >= REFUNDS_MOST)
+        e = err_set(info, ERR_CONFLICT, "not so much is left of it");
+    else
+        give_by_hand(s, t, amount_fen);
+    sandbox_unlock(s);
+    return e;
+}
+
+void sandbox_refunds_go_on(struct sandbox *s)
+{
+    int64_t now_ms = env_now_ms(s->env);
+    sandbox_lock(s);
+    books_age(&s->books, now_ms);
+    list_each (node, &s->books.trades) {
+        struct trade *t = container_of(node, struct trade, node);
+        list_each (link, &t->refunds) {
+            struct refund *r = container_of(link, struct refund, node);
+            if (r->state != REFUND_PROCESSING || r->end_ms)
+                continue;
+            r->end_ms = now_ms + TAKES_MS;
+            list_append(&s->books.pending, &r->pending);
+            if (r->notify_url.n)
+                sandbox_callbacks_schedule(s, t, r, r->end_ms);
+        }
+    }
+    sandbox_unlock(s);
+}
+
+static void copy_refund(const struct refund *r, struct arena *a, struct sandbox_refund *ret)
+{
+    *ret = (struct sandbox_refund) {
+        .out_trade_no = str_dup(a, r->trade->out_trade_no),
+        .out_refund_no = str_dup(a, r->out_refund_no),
+        .refund_id = str_dup(a, r->refund_id),
+        .state = str_of(books_refund_state(r->state)),
+        .amount_fen = r->amount_fen,
+    };
+}
+
+enum err sandbox_refund_get(struct sandbox *s, struct str out_refund_no, struct arena *a,
+                            struct sandbox_refund *ret)
+{
+    struct refund *r = NULL;
+    sandbox_lock(s);
+    books_age(&s->books, env_now_ms(s->env));
+    for (size_t i = 0; i < s->account_count && !r; i++)
+        r = books_refund(&s->books, &s->accounts[i], out_refund_no);
+    if (r)
+        copy_refund(r, a, ret);
+    sandbox_unlock(s);
+    return r ? ERR_OK : ERR_NOT_FOUND;
+}
+
+size_t sandbox_refunds(struct sandbox *s, struct arena *a, struct sandbox_refund **ret)
+{
+    size_t n = 0;
+    sandbox_lock(s);
+    books_age(&s->books, env_now_ms(s->env));
+    *ret = arena_array(a, s->books.by_refund_number.count + 1, sizeof **ret);
+    list_each (node, &s->books.trades)
+        list_each (link, &container_of(node, struct trade, node)->refunds)
+            copy_refund(container_of(link, struct refund, node), a, &(*ret)[n++]);
+    sandbox_unlock(s);
+    return n;
 }

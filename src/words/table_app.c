@@ -205,6 +205,7 @@ const struct words_pair words_app[] = {
     { "the channel's refunds go wrong on their way to the payer", "渠道退款在退给用户途中异常" },
     { "a callback arrives without any signature", "收到没有签名的回调" },
     { "the payer was typing while the payment was closed, and still pays", "关单时用户正在输入密码，之后仍付款成功" },
+    { "in its first minute the channel does not know of a refund", "退款后一分钟内渠道查不到该退款" },
     { "Fenpay is ready (development: sandbox channel, keys and database in one folder)", "Fenpay 已就绪（试用环境：沙箱渠道，密钥和数据库在同一目录）" },
     { "merchant API", "商户接口" },
     { "your key", "您的密钥" },

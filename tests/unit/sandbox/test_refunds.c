@@ -176,6 +176,51 @@ static void a_closed_refund_gives_the_money_back_unasked(void **state)
     assert_int_equal(sandbox_balance_fen(sandbox, STR(MCHID)), 10000);
 }
 
+static void given_back_by_hand(void **state)
+{
+    struct err_info info = { 0 };
+    struct sandbox_refund *all, one;
+    (void)state;
+    assert_int_equal(sandbox_refund_by_hand(sandbox, STR("PAID000001"), 4000, &info), ERR_OK);
+    assert_int_equal(sandbox_refund_by_hand(sandbox, STR("PAID000001"), 6001, &info), ERR_CONFLICT);
+    assert_int_equal(sandbox_refund_by_hand(sandbox, STR("NOBODY00001"), 1, &info), ERR_NOT_FOUND);
+    env_test_advance(&world, 3000);
+    assert_int_equal(sandbox_turn(sandbox), 1);
+    assert_str(box.got[1].url, NOTIFY); /* the trade's own */
+    assert_str(member(opened(1), "amount.refund"), "4000");
+    assert_int_equal(sandbox_refunds(sandbox, arena, &all), 1);
+    assert_str(all[0].state, "SUCCESS");
+    assert_int_equal(sandbox_refund_get(sandbox, all[0].out_refund_no, arena, &one), ERR_OK);
+    assert_int_equal(one.amount_fen, 4000);
+    assert_int_equal(sandbox_refund_get(sandbox, STR("R9"), arena, &one), ERR_NOT_FOUND);
+    assert_int_equal(sandbox_balance_fen(sandbox, STR(MCHID)), 6000);
+}
+
+static void stuck_until_it_goes_on(void **state)
+{
+    (void)state;
+    fault((struct sandbox_fault_rule) { .fault = FAULT_REFUND_STUCK, .times = 1 });
+    assert_answer(refund("R1", 100), 200, NULL);
+    env_test_advance(&world, 3600000);
+    assert_str(member(query_refund("R1").body, "status"), "PROCESSING");
+    assert_int_equal(sandbox_turn(sandbox), 0);
+    sandbox_refunds_go_on(sandbox);
+    env_test_advance(&world, 3000);
+    assert_str(member(query_refund("R1").body, "status"), "SUCCESS");
+    assert_int_equal(sandbox_turn(sandbox), 1);
+}
+
+static void unseen_in_its_first_minute(void **state)
+{
+    (void)state;
+    fault((struct sandbox_fault_rule) { .fault = FAULT_REFUND_UNSEEN });
+    assert_answer(refund("R1", 100), 200, NULL);
+    assert_answer(query_refund("R1"), 404, "RESOURCE_NOT_EXISTS");
+    assert_answer(refund("R1", 100), 200, NULL);
+    env_test_advance(&world, 60000);
+    assert_str(member(query_refund("R1").body, "status"), "SUCCESS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +231,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_balance_may_not_be_enough, begin_paid, end),
         cmocka_unit_test_setup_teardown(accepted_in_spite_of_429, begin_paid, end),
         cmocka_unit_test_setup_teardown(other_ends, begin_paid, end),
+        cmocka_unit_test_setup_teardown(given_back_by_hand, begin_paid, end),
+        cmocka_unit_test_setup_teardown(stuck_until_it_goes_on, begin_paid, end),
+        cmocka_unit_test_setup_teardown(unseen_in_its_first_minute, begin_paid, end),
         cmocka_unit_test_setup_teardown(a_closed_refund_gives_the_money_back_unasked, begin_paid,
                                         end),
     };
