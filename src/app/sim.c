@@ -122,6 +122,8 @@ static void print_sum(const struct sim_sum *sum)
     json_kv_int(&o, "surplus", all->surplus);
     json_kv_int(&o, "quarantined", all->quarantined);
     json_kv_int(&o, "resolved", all->resolved);
+    json_kv_int(&o, "refunds", all->refunds);
+    json_kv_int(&o, "refunded", all->refunded);
     json_kv_int(&o, "deaths", all->deaths);
     json_kv_int(&o, "power_cuts", all->power_cuts);
     json_kv_int(&o, "two_nodes", all->two_nodes);

@@ -40,6 +40,8 @@ static const char *const mutation_names[] = {
     [MUTATION_DEAD_TARGET] = "dead_target",
     [MUTATION_LOSER_WINS] = "loser_wins",
     [MUTATION_LEASE_IGNORED] = "lease_ignored",
+    [MUTATION_REFUND_UNRESERVED] = "refund_unreserved",
+    [MUTATION_REFUND_UNSURE] = "refund_unsure",
     [MUTATION_FEED_BY_MINT] = "feed_by_mint",
 };
 _Static_assert(sizeof(mutation_names) / sizeof(mutation_names[0]) == MUTATIONS, "all have a name");

@@ -30,6 +30,8 @@ enum mutation {
     MUTATION_DEAD_TARGET,       /* a consumer that fails on an event keeps it from everybody */
     MUTATION_LOSER_WINS,        /* a payment that came too late becomes its order's all the same */
     MUTATION_LEASE_IGNORED,     /* a call does not wait for another one about the same payment */
+    MUTATION_REFUND_UNRESERVED, /* a refund does not look at what is left to give back */
+    MUTATION_REFUND_UNSURE,     /* a refusal fails a refund although an earlier call went unheard */
     MUTATION_FEED_BY_MINT,      /* the feed counts events as they were made, not as published */
     MUTATIONS                   /* how many, not one of them */
 };

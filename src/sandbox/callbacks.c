@@ -124,7 +124,7 @@ static struct delivery *delivery_new(struct trade *t, struct refund *r, int64_t 
     return d;
 }
 
-/* The one that was held back comes right behind this one. */
+/* The one that was held back comes right behind this one; of a refund, when that is over. */
 static void let_go_held(struct sandbox *s, struct account *account, int64_t due_ms)
 {
     struct delivery *held = account->held;
@@ -132,7 +132,7 @@ static void let_go_held(struct sandbox *s, struct account *account, int64_t due_
         return;
     account->held = NULL;
     take_out(&s->queue, held);
-    held->due_ms = due_ms;
+    held->due_ms = held->refund && held->refund->end_ms > due_ms ? held->refund->end_ms : due_ms;
     push(s, held);
 }
 

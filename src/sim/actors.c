@@ -5,36 +5,20 @@
  * An actor has little patience: a call without an answer is made again, as a merchant's system
  * would, with the same request id if it has one. What actors were told is held against the centre:
  * after "cancelled" or "completed" nobody may be given anything to pay. */
-#include "sim/inner.h"
+#include "sim/shop.h"
+
+#include <stdlib.h>
 
 #include "base/json.h"
-#include "core/order/order.h"
-#include "core/payment/flow.h"
 
 #define ORDERS_PER_PAYMENT 3 /* at most: somewhere nobody may be able to pay */
 #define CROWD_ACTORS       4 /* of an order, about */
-#define SHOWN_MAX          24
-#define TRIES              5
 #define PATIENCE_MS        12000
-#define MINUTE_MS          60000LL
 
-struct shop_order {
-    struct sim *s;
-    int64_t fen, expire_in_ms;
-    struct str merchant_no;
-    struct number no;               /* none: not made yet */
-    struct number shown[SHOWN_MAX]; /* attempts whose credentials somebody has seen */
-    size_t shown_n;
-    int64_t shown_until_ms; /* when the newest of them expires */
-    bool over;              /* cancelled or completed, as the merchant was told */
-    bool inline_new;        /* no merchant makes it before */
-    unsigned shoppers;
-};
-
-static struct act act_of(struct sim *s, const char *actor)
+struct act shop_act(struct sim *s)
 {
     return (struct act) { .caller = { SIM_CALLER, STR("shop") },
-                          .actor = str_of(actor),
+                          .actor = STR("caller:shop"),
                           .trace_id = STR("sim"),
                           .arena = s->arena };
 }
@@ -53,25 +37,9 @@ static bool worth_a_retry(enum code code)
            code == CODE_CHANNEL_BUSY || code == CODE_ATTEMPT_CLOSING || code == CODE_NO_ACCOUNT;
 }
 
-/* What is common to all calls: the order, and what came back. */
-struct ask {
-    struct shop_order *o;
-    enum code code;
-    struct refusal refusal;
-    struct number pay_no;
-    /* paying */
-    struct payment_new pay;
-    struct payment payment;
-    bool shown, was_over;
-    /* others */
-    struct order order;
-    bool flag;
-};
-
-/* Until there is an answer that will not change by asking again. */
-static bool insist(struct sim *s, const char *name, sim_serve *serve, struct ask *ask)
+bool shop_insist(struct sim *s, const char *name, sim_serve *serve, struct ask *ask)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < SHOP_TRIES; i++) {
         /* Its own copy: the server of a call given up may still write into the one before. */
         struct ask *k = arena_one(s->arena, struct ask);
         *k = *ask;
@@ -92,8 +60,10 @@ static struct order_new order_of(const struct shop_order *o)
     return (struct order_new) { .merchant_order_no = o->merchant_no,
                                 .user_id = STR("user"),
                                 .subject = STR("茶 tea"),
-                                .has_amount = true,
-                                .amount_fen = o->fen,
+                                .items = o->items,
+                                .item_count = o->item_n,
+                                .has_amount = !o->item_n,
+                                .amount_fen = o->item_n ? 0 : o->fen,
                                 .currency = STR("CNY"),
                                 .expire_in_ms = o->expire_in_ms };
 }
@@ -101,7 +71,7 @@ static struct order_new order_of(const struct shop_order *o)
 static void serve_create(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
-    struct act act = act_of(p->sim, "caller:shop");
+    struct act act = shop_act(p->sim);
     struct order_new n = order_of(k->o);
     k->code = order_create(&p->centre, &act, &n, &k->order, &k->flag, &k->refusal);
     sim_expect_sane(p, k->code, "create", k->order.no);
@@ -110,7 +80,7 @@ static void serve_create(struct sim_process *p, void *arg)
 static void serve_cancel(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
-    struct act act = act_of(p->sim, "caller:shop");
+    struct act act = shop_act(p->sim);
     k->code = order_cancel(&p->centre, &act, k->o->no, STR("changed my mind"), &k->order, &k->flag,
                            &k->refusal);
     sim_expect_sane(p, k->code, "cancel", k->o->no);
@@ -119,7 +89,7 @@ static void serve_cancel(struct sim_process *p, void *arg)
 static void serve_complete(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
-    struct act act = act_of(p->sim, "caller:shop");
+    struct act act = shop_act(p->sim);
     k->code = order_complete(&p->centre, &act, k->o->no, &k->order, &k->refusal);
     sim_expect_sane(p, k->code, "complete", k->o->no);
 }
@@ -129,7 +99,7 @@ static void serve_complete(struct sim_process *p, void *arg)
 static void serve_start(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
-    struct act act = act_of(p->sim, "caller:shop");
+    struct act act = shop_act(p->sim);
     enum payment_started how;
     struct json_out out;
     struct err_info info = { 0 };
@@ -156,7 +126,7 @@ static void serve_start(struct sim_process *p, void *arg)
 static void serve_close(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
-    struct act act = act_of(p->sim, "caller:shop");
+    struct act act = shop_act(p->sim);
     k->code = payment_close(&p->centre, &act, k->pay_no, &k->payment, &k->flag, &k->refusal);
     sim_expect_sane(p, k->code, "close", k->pay_no);
 }
@@ -164,19 +134,19 @@ static void serve_close(struct sim_process *p, void *arg)
 static void serve_sync(struct sim_process *p, void *arg)
 {
     struct ask *k = arg;
-    struct act act = act_of(p->sim, "caller:shop");
+    struct act act = shop_act(p->sim);
     k->code = payment_sync(&p->centre, &act, k->pay_no, &k->payment, &k->refusal);
     sim_expect_sane(p, k->code, "sync", k->pay_no);
 }
 
-static struct number any_shown(struct shop_order *o)
+struct number shop_any_shown(struct shop_order *o)
 {
     return o->shown_n ? o->shown[sim_below(o->s, (int64_t)o->shown_n)] : (struct number) { 0 };
 }
 
 static void pay_at_the_phone(struct shop_order *o)
 {
-    struct number no = any_shown(o);
+    struct number no = shop_any_shown(o);
     struct err_info info = { 0 };
     if (number_is(no))
         sim_note(o->s, "phone",
@@ -186,8 +156,8 @@ static void pay_at_the_phone(struct shop_order *o)
 /* Until there is something to show. Nothing yet: the channel has not answered; asked again. */
 static void start_until_shown(struct shop_order *o, struct ask *k)
 {
-    for (int i = 0; i < TRIES && !k->shown; i++) {
-        if (!insist(o->s, "start", serve_start, k) || k->code)
+    for (int i = 0; i < SHOP_TRIES && !k->shown; i++) {
+        if (!shop_insist(o->s, "start", serve_start, k) || k->code)
             return;
         o->no = k->payment.order_no;
         if (!k->shown)
@@ -239,18 +209,17 @@ static void start_to_pay(struct shop_order *o, unsigned shopper, const char **me
 
 /* ---- people ---- */
 
-/* What people do between two acts: up to that long on a slow day. */
-static void think(struct sim *s, int64_t max_ms)
+void shop_think(struct sim *s, int64_t max_ms)
 {
     sim_sleep(s, sim_below(s, max_ms * s->temper.pace_percent / 100 + 1));
 }
 
-static void leave(struct sim *s)
+void shop_leave(struct sim *s)
 {
     s->actors--;
 }
 
-static bool wait_for_order(struct shop_order *o)
+bool shop_wait_for_order(struct shop_order *o)
 {
     for (int i = 0; i < 60 && !number_is(o->no); i++)
         sim_sleep(o->s, 500 + sim_below(o->s, 1000));
@@ -261,11 +230,11 @@ static void merchant(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     struct ask k = { .o = o };
-    think(s, 20000);
-    for (int i = 0; i < TRIES && !number_is(o->no); i++)
-        if (insist(s, "create", serve_create, &k) && !k.code)
+    shop_think(s, 20000);
+    for (int i = 0; i < SHOP_TRIES && !number_is(o->no); i++)
+        if (shop_insist(s, "create", serve_create, &k) && !k.code)
             o->no = k.order.no;
-    leave(s);
+    shop_leave(s);
 }
 
 static void shopper(struct sim *s, void *arg)
@@ -273,14 +242,14 @@ static void shopper(struct sim *s, void *arg)
     struct shop_order *o = arg;
     unsigned me = ++o->shoppers;
     const char *method = NULL;
-    if (o->inline_new || wait_for_order(o))
+    if (o->inline_new || shop_wait_for_order(o))
         for (int64_t n = 1 + sim_below(s, 4); n > 0; n--) {
             start_to_pay(o, me, &method);
-            think(s, sim_chance(s, 30) ? 90000 : 8000);
+            shop_think(s, sim_chance(s, 30) ? 90000 : 8000);
             if (sim_chance(s, 50))
                 pay_at_the_phone(o);
         }
-    leave(s);
+    shop_leave(s);
 }
 
 /* Somebody with an old code in his hand. */
@@ -291,52 +260,52 @@ static void latecomer(struct sim *s, void *arg)
         if (sim_chance(s, 50) && o->shown_until_ms)
             sim_wait(s, o->shown_until_ms - 2000 + sim_below(s, 4000)); /* in the last second */
         else
-            think(s, 3 * MINUTE_MS);
+            shop_think(s, 3 * SHOP_MINUTE_MS);
         pay_at_the_phone(o);
     }
-    leave(s);
+    shop_leave(s);
 }
 
 static void canceller(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
-    think(s, 2 * MINUTE_MS);
-    if (wait_for_order(o))
+    shop_think(s, 2 * SHOP_MINUTE_MS);
+    if (shop_wait_for_order(o))
         for (int64_t n = 1 + sim_below(s, 3); n > 0 && !o->over; n--) {
             struct ask k = { .o = o };
-            if (insist(s, "cancel", serve_cancel, &k) && !k.code && !k.flag)
+            if (shop_insist(s, "cancel", serve_cancel, &k) && !k.code && !k.flag)
                 o->over = true;
-            think(s, 20000);
+            shop_think(s, 20000);
         }
-    leave(s);
+    shop_leave(s);
 }
 
 static void closer(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
     for (int64_t n = 1 + sim_below(s, 3); n > 0; n--) {
-        think(s, MINUTE_MS);
-        struct ask k = { .o = o, .pay_no = any_shown(o) };
+        shop_think(s, SHOP_MINUTE_MS);
+        struct ask k = { .o = o, .pay_no = shop_any_shown(o) };
         if (number_is(k.pay_no))
-            insist(s, sim_chance(s, 50) ? "close" : "sync",
-                   sim_chance(s, 60) ? serve_close : serve_sync, &k);
+            shop_insist(s, sim_chance(s, 50) ? "close" : "sync",
+                        sim_chance(s, 60) ? serve_close : serve_sync, &k);
     }
-    leave(s);
+    shop_leave(s);
 }
 
 static void completer(struct sim *s, void *arg)
 {
     struct shop_order *o = arg;
-    if (wait_for_order(o))
+    if (shop_wait_for_order(o))
         for (int i = 0; i < 6; i++) {
             struct ask k = { .o = o };
-            think(s, MINUTE_MS);
-            if (insist(s, "complete", serve_complete, &k) && !k.code) {
+            shop_think(s, SHOP_MINUTE_MS);
+            if (shop_insist(s, "complete", serve_complete, &k) && !k.code) {
                 o->over = true;
                 break;
             }
         }
-    leave(s);
+    shop_leave(s);
 }
 
 static void enter(struct sim *s, int percent, const char *name, sim_fn *fn, struct shop_order *o)
@@ -347,12 +316,41 @@ static void enter(struct sim *s, int percent, const char *name, sim_fn *fn, stru
     sim_spawn(s, name, NULL, fn, o);
 }
 
+static struct money fen(int64_t n)
+{
+    struct money m;
+    if (money_of(n, STR("CNY"), &m))
+        abort();
+    return m;
+}
+
+/* What was ordered: some things, or just an amount. */
+static void fill(struct shop_order *o)
+{
+    struct sim *s = o->s;
+    o->fen = 1 + sim_below(s, 100000);
+    if (!sim_chance(s, 40))
+        return;
+    o->item_n = 1 + (size_t)sim_below(s, SHOP_LINES);
+    o->fen = 0;
+    for (size_t i = 0; i < o->item_n; i++) {
+        int64_t price = 1 + sim_below(s, 20000), quantity = 1 + sim_below(s, 4);
+        o->items[i] = (struct order_item) { .line_no = (int)i + 1,
+                                            .sku = STR("sku"),
+                                            .name = STR("茶 tea"),
+                                            .unit_price = fen(price),
+                                            .discount = fen(0),
+                                            .quantity = quantity };
+        o->fen += price * quantity;
+    }
+}
+
 static void let_in(struct sim *s, int64_t i)
 {
     struct shop_order *o = arena_one(s->arena, struct shop_order);
     o->s = s;
-    o->fen = 1 + sim_below(s, 100000);
-    o->expire_in_ms = sim_chance(s, 60) ? 2 * MINUTE_MS + sim_below(s, 4 * MINUTE_MS) : 0;
+    fill(o);
+    o->expire_in_ms = sim_chance(s, 60) ? 2 * SHOP_MINUTE_MS + sim_below(s, 4 * SHOP_MINUTE_MS) : 0;
     o->merchant_no = str_printf(s->arena, "M-%lld", (long long)i);
     o->inline_new = sim_chance(s, 30);
     enter(s, o->inline_new ? 0 : 100, "merchant", merchant, o);
@@ -362,6 +360,8 @@ static void let_in(struct sim *s, int64_t i)
     enter(s, 35, "canceller", canceller, o);
     enter(s, 35, "closer", closer, o);
     enter(s, 25, "completer", completer, o);
+    enter(s, s->temper.refunders, "refunder", shop_refunder, o);
+    enter(s, s->temper.portal, "portal", shop_portal, o);
 }
 
 static void door(struct sim *s, void *arg)
@@ -371,10 +371,10 @@ static void door(struct sim *s, void *arg)
     for (int64_t i = 0; i < most && sim_payments_seen(s) < s->payments_wanted && !s->healed;) {
         if (s->actors < (size_t)s->temper.crowd * CROWD_ACTORS)
             let_in(s, i++);
-        think(s, 3000);
+        shop_think(s, 3000);
         sim_sleep(s, 100);
     }
-    leave(s);
+    shop_leave(s);
 }
 
 void sim_actors_start(struct sim *s)

@@ -5,9 +5,12 @@
 #include "core/callback/callback.h"
 #include "notify/intake.h"
 
-#define PATIENCE_MS  5000 /* the channel's, with our answer to a callback */
-#define HEARD_MAX    64   /* callbacks that an attacker has listened to */
-#define OUTAGE_MS    90000
+#define PATIENCE_MS 5000 /* the channel's, with our answer to a callback */
+#define HEARD_MAX   64   /* callbacks that an attacker has listened to */
+#define OUTAGE_MS   90000
+/* Longer than a query waits before it is believed, shorter than two of them: up to one and a half.
+ */
+#define DAWDLE_MS    65000
 #define GOOD_TIME_MS 180000
 #define HOOK_MS      15000
 
@@ -38,6 +41,7 @@ static struct http_call copy_call(struct arena *a, const struct http_call *call)
 struct carried {
     struct http_call call;
     struct http_reply reply;
+    int64_t there_ms, back_ms; /* how long it is on its way */
     struct sim_task *waiter;
     bool over;
 };
@@ -47,19 +51,22 @@ static void carry(struct sim *s, void *arg)
     struct carried *k = arg;
     struct transport *channel = sandbox_transport(s->sandbox);
 
-    sim_sleep(s, sim_below(s, s->temper.wire_max_ms));
+    sim_sleep(s, k->there_ms);
     channel->exchange(channel, &s->outside.env, &k->call, s->arena, &k->reply);
-    sim_sleep(s, sim_below(s, s->temper.wire_max_ms));
+    sim_sleep(s, k->back_ms);
     k->over = true;
     if (k->waiter)
         sim_wake(k->waiter);
 }
 
-static void take_time(struct sim *s, const struct http_call *call, struct http_reply *ret)
+static void take_time(struct sim *s, const struct http_call *call, bool dawdle,
+                      struct http_reply *ret)
 {
-    int64_t until = s->now_ms + call->total_ms;
+    int64_t until = s->now_ms + call->total_ms, max = s->temper.wire_max_ms;
     struct carried *k = arena_one(s->arena, struct carried);
     *k = (struct carried) { .call = copy_call(s->arena, call), .waiter = s->running };
+    k->there_ms = dawdle ? DAWDLE_MS + sim_below(s, DAWDLE_MS / 2) : sim_below(s, max);
+    k->back_ms = dawdle ? 0 : sim_below(s, max);
     sim_spawn(s, "wire", NULL, carry, k);
     while (!k->over && s->now_ms < until)
         sim_wait(s, until);
@@ -101,8 +108,10 @@ static void wire_exchange(struct transport *t, struct env *env, const struct htt
     if (s->healed)
         channel->exchange(channel, env, call, a, ret);
     else if (!is_away(s, call, a, ret)) {
-        if (sim_chance(s, s->temper.wire_percent))
-            take_time(s, call, ret);
+        bool dawdle = s->temper.dawdle && call->body.n && sim_chance(s, 40) &&
+                      memmem(call->url.p, call->url.n, "/refund/", 8);
+        if (dawdle || sim_chance(s, s->temper.wire_percent))
+            take_time(s, call, dawdle, ret);
         else
             channel->exchange(channel, env, call, a, ret);
     }
@@ -341,6 +350,16 @@ static void add_faults(struct sim *s)
     add_fault(s, FAULT_ERROR, "close", "RULE_LIMIT", few);
     add_fault(s, FAULT_ERROR, "close", "TRADE_ERROR", few);
     add_fault(s, FAULT_HTTP_429_DONE, "close", NULL, few);
+    add_fault(s, FAULT_ERROR, "refund", "PARAM_ERROR", s->temper.dawdle ? 60 : few);
+    add_fault(s, FAULT_ERROR, "refund", "INVALID_REQUEST", few);
+    add_fault(s, FAULT_ERROR, "refund", "NOT_ENOUGH", few);
+    add_fault(s, FAULT_ERROR, "refund", "NO_AUTH", few);
+    add_fault(s, FAULT_ERROR, "query_refund", "RULE_LIMIT", few);
+    add_fault(s, FAULT_HTTP_429_DONE, "refund", NULL, few);
+    add_fault(s, FAULT_REFUND_UNSEEN, NULL, NULL, 60);
+    add_fault(s, FAULT_REFUND_STUCK, NULL, NULL, few);
+    add_fault(s, FAULT_REFUND_CLOSED, NULL, NULL, few);
+    add_fault(s, FAULT_REFUND_ABNORMAL, NULL, NULL, few);
     add_fault(s, FAULT_WRONG_AMOUNT_TAKEN, NULL, NULL, few);
     if (s->temper.liars) {
         add_fault(s, FAULT_CALLBACK_WRONG_AMOUNT, NULL, NULL, few);

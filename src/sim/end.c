@@ -13,7 +13,9 @@
 #include "consumer/consumer.h"
 #include "core/callback/callback.h"
 #include "core/incident/incident.h"
+#include "core/invariant/invariant.h"
 #include "core/order/order.h"
+#include "core/refund/refund.h"
 
 /* ---- is it at rest? ---- */
 
@@ -21,7 +23,11 @@ SQL(rest_payments, "SELECT COUNT(*) FROM payment_due");
 /* A cancel waits as long as money of the order is held for an operator. */
 SQL(rest_orders, "SELECT COUNT(*) FROM order_due d WHERE NOT EXISTS"
                  " (SELECT 1 FROM payment_order p WHERE p.order_id = d.id AND p.quarantined = 1)");
-SQL(rest_refunds, "SELECT COUNT(*) FROM refund_due");
+/* A refund that the channel cannot bring to the payer waits for somebody; so does one for which
+ * nothing is left, because more was given back behind our back. */
+SQL(rest_refunds, "SELECT COUNT(*) FROM refund_due d JOIN refund_order r ON r.id = d.id"
+                  " JOIN payment_order p ON p.id = r.pay_id"
+                  " WHERE r.status <> 4 AND refunding + refunded <= paid_amount");
 SQL(rest_callbacks, "SELECT COUNT(*) FROM callback_due");
 SQL(rest_events, "SELECT COUNT(*) FROM outbox_due");
 SQL(rest_deliveries, "SELECT COUNT(*) FROM delivery_due WHERE due < 9223372036854775807");
@@ -32,9 +38,9 @@ const char *sim_unrest(struct sim *s)
         const char *what;
         const struct sql *sql;
     } rest[] = {
-        { "payments", &rest_payments }, { "orders", &rest_orders },
-        { "refunds", &rest_refunds },   { "callbacks", &rest_callbacks },
-        { "events", &rest_events },     { "deliveries", &rest_deliveries },
+        { "refunds", &rest_refunds }, { "payments", &rest_payments },
+        { "orders", &rest_orders },   { "callbacks", &rest_callbacks },
+        { "events", &rest_events },   { "deliveries", &rest_deliveries },
     };
     if (s->actors || s->operators)
         return "people";
@@ -59,7 +65,7 @@ struct check {
     struct sim *s;
     struct sim_result *ret;
     const struct sim_seen *seen;
-    int64_t money; /* fen of successes and of what is held, without what went back */
+    int64_t money; /* fen of successes and of what is held, less what went back */
 };
 
 static enum err check_journal(struct tx *tx, struct sim *s, struct number no,
@@ -80,26 +86,26 @@ static enum err check_journal(struct tx *tx, struct sim *s, struct number no,
     return e;
 }
 
-/* The payment against the channel's books. */
-static void check_money(struct check *k, const struct payment *p)
+/* The payment against the channel's books. `abnormal`: on its way back, and not arriving. */
+static void check_money(struct check *k, const struct payment *p, int64_t abnormal)
 {
     struct sim *s = k->s;
     struct sandbox_trade t = { 0 };
-    int64_t paid = money_fen(p->paid_amount), refunded = money_fen(p->refunded);
+    int64_t paid = money_fen(p->paid_amount), back = money_fen(p->refunded) + abnormal;
 
     (void)sandbox_trade_get(s->sandbox, number_str(s->arena, p->no), s->arena, &t);
     if (p->status == PAYMENT_SUCCESS) {
-        k->money += paid - refunded;
-        if (t.refunded_fen != refunded)
-            sim_fail(s, p->no, "we say %" PRId64 " fen went back, the channel says %" PRId64,
-                     refunded, t.refunded_fen);
+        k->money += paid - back;
+        if (t.refunded_fen != back)
+            sim_fail(s, p->no, "we say %" PRId64 " fen went back, the channel says %" PRId64, back,
+                     t.refunded_fen);
         if (t.taken_fen != paid)
             sim_fail(s, p->no, "we say %" PRId64 " fen, the channel took %" PRId64, paid,
                      t.taken_fen);
         if (!str_eq(t.transaction_id, p->transaction_id))
             sim_fail(s, p->no, "another transaction");
     } else if (p->quarantined) {
-        k->money += t.taken_fen;
+        k->money += t.taken_fen - t.refunded_fen;
     } else if (t.taken_fen) {
         sim_fail(s, p->no, "the channel took %" PRId64 " fen, and we say %s", t.taken_fen,
                  payment_status_name(p->status));
@@ -123,6 +129,9 @@ static enum err look_at_incidents(struct tx *tx, int64_t id, bool *ret_any, bool
     return e;
 }
 
+SQL(end_abnormal,
+    "SELECT COALESCE(SUM(amount), 0) FROM refund_order WHERE pay_id = ? AND status = 4");
+
 static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct check *k = arg;
@@ -130,6 +139,7 @@ static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *in
     struct payment p;
     struct order o;
     bool incident, owed;
+    int64_t abnormal;
     enum err e = payment_load(tx, k->seen->id, &p, info);
 
     if (!e)
@@ -138,6 +148,8 @@ static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *in
         e = check_journal(tx, s, p.no, &p.journal, (int)p.status, info);
     if (!e)
         e = look_at_incidents(tx, p.no.id, &incident, &owed, info);
+    if (!e)
+        e = tx_select_int(tx, &end_abnormal, BINDS(bind_int(p.no.id)), &abnormal, info);
     if (e)
         return e;
     bool final = p.status != PAYMENT_INIT && p.status != PAYMENT_PAYING;
@@ -145,12 +157,13 @@ static enum err check_payment_rule(struct tx *tx, void *arg, struct err_info *in
     k->ret->late += p.late;
     k->ret->surplus += p.settled == SETTLED_SURPLUS;
     k->ret->quarantined += p.quarantined;
-    check_money(k, &p);
+    check_money(k, &p, abnormal);
     if (final && p.evidence_kind == EVIDENCE_NONE)
         sim_fail(s, p.no, "%s without evidence", payment_status_name(p.status));
     if (!final && !p.quarantined && p.expire_ms < s->now_ms)
         sim_fail(s, p.no, "%s, and it expired", payment_status_name(p.status));
-    if (owed)
+    if (owed && !abnormal &&
+        money_fen(p.refunding) + money_fen(p.refunded) <= money_fen(p.paid_amount))
         sim_fail(s, p.no, "its money should have gone back");
     if (p.quarantined && !incident)
         sim_fail(s, p.no, "held, and nobody was told");
@@ -179,7 +192,11 @@ static enum err check_order_rule(struct tx *tx, void *arg, struct err_info *info
     if (e)
         return e;
     size_t won = 0, alive = 0, held = 0;
+    int refunds = 0; /* 0 none, 1 part, 2 all of the winning payment */
     for (size_t i = 0; i < n; i++) {
+        int64_t back = money_fen(p[i].refunded);
+        if (p[i].settled == SETTLED_WON && back)
+            refunds = back < money_fen(p[i].paid_amount) ? 1 : 2;
         won += p[i].settled == SETTLED_WON;
         alive += p[i].status == PAYMENT_INIT || p[i].status == PAYMENT_PAYING;
         held += p[i].quarantined && p[i].status != PAYMENT_SUCCESS;
@@ -188,6 +205,8 @@ static enum err check_order_rule(struct tx *tx, void *arg, struct err_info *info
     bool open = !paid && o.status != ORDER_CANCELLED;
     if (won != (size_t)paid)
         sim_fail(s, o.no, "%s, settled by %zu payments", order_status_name(o.status), won);
+    if (o.refund_status != refunds)
+        sim_fail(s, o.no, "refund status %d, and it should be %d", o.refund_status, refunds);
     if (o.status == ORDER_PAYING && !alive && !held)
         sim_fail(s, o.no, "PAYING, and nobody pays");
     if (open && !held && (o.cancel_requested || (o.expire_ms && o.expire_ms < s->now_ms)))
@@ -195,11 +214,66 @@ static enum err check_order_rule(struct tx *tx, void *arg, struct err_info *info
     return ERR_OK;
 }
 
+/* The state at the channel that goes with ours; NULL: none does. */
+static const char *state_of(const struct refund *r)
+{
+    switch (r->status) {
+    case REFUND_SUCCESS:
+        return r->evidence_kind == EVIDENCE_OPERATOR ? "ABNORMAL" : "SUCCESS";
+    case REFUND_FAILED:
+        return "CLOSED";
+    case REFUND_ABNORMAL:
+        return "ABNORMAL";
+    case REFUND_INIT:
+    case REFUND_PROCESSING:
+    case REFUND_REVERSED:
+        break;
+    }
+    return NULL;
+}
+
+static enum err check_refund_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct check *k = arg;
+    struct sim *s = k->s;
+    struct refund r;
+    struct payment p;
+    struct sandbox_refund theirs;
+    enum err e = refund_load(tx, k->seen->id, &r, info);
+
+    if (!e)
+        e = payment_load(tx, r.pay_no.id, &p, info);
+    if (!e)
+        e = check_journal(tx, s, r.no, &r.journal, (int)r.status, info);
+    if (e)
+        return e;
+    k->ret->refunds++;
+    k->ret->refunded += r.status == REFUND_SUCCESS;
+    if (r.status > REFUND_PROCESSING && r.evidence_kind == EVIDENCE_NONE)
+        sim_fail(s, r.no, "%s without evidence", refund_status_name(r.status));
+    if (r.origin == REFUND_BY_CHANNEL)
+        return ERR_OK; /* the sum over the payment has it */
+    bool there = !sandbox_refund_get(s->sandbox, number_str(s->arena, r.no), s->arena, &theirs);
+    int64_t all = money_fen(p.refunding) + money_fen(p.refunded);
+    if (!there && r.status != REFUND_FAILED && all <= money_fen(p.paid_amount))
+        sim_fail(s, r.no, "%s, and the channel does not know it", refund_status_name(r.status));
+    if (there && (!state_of(&r) || !str_eq(theirs.state, str_of(state_of(&r)))))
+        sim_fail(s, r.no, "%s, and at the channel it is " STR_FMT, refund_status_name(r.status),
+                 STR_ARG(theirs.state));
+    if (there && theirs.amount_fen != money_fen(r.amount))
+        sim_fail(s, r.no, "another amount at the channel");
+    return ERR_OK;
+}
+
 static int64_t check_rows(struct sim *s, struct sim_result *ret)
 {
     struct check k = { .s = s, .ret = ret };
     for (size_t i = 0; (k.seen = sim_seen_at(s, i)) && !s->failed; i++)
-        sim_read(s, k.seen->kind == NUMBER_PAYMENT ? check_payment_rule : check_order_rule, &k);
+        sim_read(s,
+                 k.seen->kind == NUMBER_PAYMENT  ? check_payment_rule
+                 : k.seen->kind == NUMBER_REFUND ? check_refund_rule
+                                                 : check_order_rule,
+                 &k);
     int64_t balance = 0;
     for (int i = 0; i < SIM_ACCOUNTS; i++)
         balance += sandbox_balance_fen(s->sandbox, s->cast->wechat[i].mchid);
@@ -307,8 +381,6 @@ SQL(end_events_twice, "SELECT COUNT(*) FROM (SELECT subject_id, type, sequence F
 SQL(end_not_fed, "SELECT (SELECT COUNT(*) FROM outbox) - (SELECT COUNT(*) FROM event_feed)");
 SQL(end_fed_twice, "SELECT COUNT(*) - COUNT(DISTINCT event_id) FROM event_feed");
 SQL(end_gaps, "SELECT COALESCE(MAX(seq) - MIN(seq) + 1 - COUNT(*), 0) FROM event_feed");
-SQL(end_not_consumed, "SELECT (SELECT COUNT(*) FROM outbox WHERE type IN (1, 2, 3, 9, 10, 11))"
-                      " - (SELECT COUNT(*) FROM consumed_event WHERE consumer = 'order')");
 SQL(end_success_untold, "SELECT COUNT(*) FROM payment_order WHERE status = 2 AND id NOT IN"
                         " (SELECT subject_id FROM outbox WHERE type = 1)");
 SQL(end_paid_untold, "SELECT COUNT(*) FROM order_info WHERE order_status IN (2, 5) AND id NOT IN"
@@ -317,6 +389,19 @@ SQL(end_cancelled_untold, "SELECT COUNT(*) FROM order_info WHERE order_status = 
                           " (SELECT subject_id FROM outbox WHERE type IN (6, 7))");
 SQL(end_dead_untold, "SELECT COUNT(*) FROM event_delivery e WHERE state = 2 AND NOT EXISTS"
                      " (SELECT 1 FROM incident i WHERE i.discriminator = e.target)");
+
+SQL(end_not_consumed, "SELECT (SELECT COUNT(*) FROM outbox WHERE (? >> type) % 2 = 1)"
+                      " - (SELECT COUNT(*) FROM consumed_event WHERE consumer = 'order')");
+
+static enum err consumed_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct sim *s = arg;
+    int64_t n, types = order_consumer(NULL).types;
+    enum err e = tx_select_int(tx, &end_not_consumed, BINDS(bind_int(types)), &n, info);
+    if (!e && n)
+        sim_fail(s, (struct number) { 0 }, "%" PRId64 " events not consumed once", n);
+    return e;
+}
 
 SQL(end_fed, "SELECT COUNT(*) FROM event_feed WHERE caller = ? AND seq <= ?");
 
@@ -342,7 +427,6 @@ static void check_events(struct sim *s)
         { &end_not_fed, "the feed does not have every event" },
         { &end_fed_twice, "the feed has an event twice" },
         { &end_gaps, "the feed has gaps" },
-        { &end_not_consumed, "the order consumer did not take each event once" },
         { &end_success_untold, "a success without its event" },
         { &end_paid_untold, "an order paid without its event" },
         { &end_cancelled_untold, "an order cancelled without its event" },
@@ -351,6 +435,7 @@ static void check_events(struct sim *s)
     static_assert(EVENT_PAYMENT_SUCCESS == 1 && EVENT_PAYMENT_CLOSED == 3 && EVENT_ORDER_PAID == 4,
                   "in the SQL");
     sim_read(s, fed_rule, s);
+    sim_read(s, consumed_rule, s);
     for (size_t i = 0; i < sizeof zero / sizeof *zero; i++) {
         int64_t n = sim_count(s, zero[i].sql);
         if (n)
@@ -358,6 +443,24 @@ static void check_events(struct sim *s)
     }
     if (s->temper.webhook)
         check_webhook(s);
+}
+
+/* ---- what production counts ---- */
+
+static enum err invariants_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    return invariant_step(tx, arg, info);
+}
+
+static void check_invariants(struct sim *s)
+{
+    struct invariant_pass p = { .since_ms = SIM_START_MS - 86400000 };
+    while (!p.over && !s->failed)
+        sim_read(s, invariants_rule, &p);
+    for (int i = 0; i < INVARIANTS; i++)
+        if (p.broken[i])
+            sim_fail(s, p.example[i], "%s (%" PRId64 ")", invariant_text((enum invariant)i),
+                     p.broken[i]);
 }
 
 /* ---- the log ---- */
@@ -395,6 +498,7 @@ void sim_end(struct sim *s, struct sim_result *ret)
     int64_t money = check_rows(s, ret);
     check_acknowledged(s);
     check_events(s);
+    check_invariants(s);
     check_log(s);
     sim_note(s, "money", money);
 }

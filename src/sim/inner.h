@@ -8,8 +8,8 @@
  *
  * tasks.c fibres, clock, scheduler · run.c one seed · stage.c what seeds share · node.c a centre's
  * process, calls into it · jobs.c what runs in it · channel.c wire, callbacks, webhooks, faults ·
- * actors.c, operators.c, reader.c who does what · watch.c what must hold at every moment · end.c
- * what must have come true · story.c how a failure is told · seeds.c many processes */
+ * actors.c, refunds.c, operators.c, reader.c who does what · watch.c what must hold at every moment
+ * · end.c what must have come true · story.c how a failure is told · seeds.c many processes */
 #ifndef FENPAY_SIM_INNER_H
 #define FENPAY_SIM_INNER_H
 
@@ -76,6 +76,7 @@ struct sim_temper {
     bool typing;        /* what was closed is sometimes paid all the same */
     int wire_percent;   /* calls that take a while on their way */
     int64_t wire_max_ms;
+    bool dawdle;   /* refunds that arrive after a query has said that it does not know them */
     bool outages;  /* an account, or the whole channel, is away for minutes */
     bool attacker; /* forges callbacks and sends old ones again */
     enum sim_commits commits;
@@ -92,6 +93,7 @@ struct sim_temper {
     bool webhook, dead_hook; /* a subscriber; another one that never answers */
     int hook_percent;        /* how often the first fails */
     bool operators, reader;  /* of the feed */
+    int refunders, portal;   /* percent of the orders: money goes back, by us or behind our back */
 };
 
 struct sim_env {

@@ -5,6 +5,7 @@
 #include "core/callback/callback.h"
 #include "core/order/order.h"
 #include "core/payment/flow.h"
+#include "core/refund/refund.h"
 #include "job/job.h"
 
 typedef enum err turn_fn(struct sim_process *p, size_t *ret_done, struct err_info *info);
@@ -31,6 +32,10 @@ static enum err turn_payments(struct sim_process *p, size_t *ret_done, struct er
 {
     return payment_due_turn(&p->centre, 100, ret_done, info);
 }
+static enum err turn_refunds(struct sim_process *p, size_t *ret_done, struct err_info *info)
+{
+    return refund_due_turn(&p->centre, 100, ret_done, info);
+}
 static enum err turn_orders(struct sim_process *p, size_t *ret_done, struct err_info *info)
 {
     return order_due_turn(&p->centre, 500, ret_done, info);
@@ -48,9 +53,8 @@ static const struct loop jobs_loop = { turn_jobs, "jobs", 1500 };
 static const struct loop bus_loop = { turn_bus, "bus", 500 };
 static const struct loop deliveries_loop = { turn_deliveries, "deliveries", 10000 };
 static const struct loop leaseless_loops[] = {
-    { turn_payments, "payments", 5000 },
-    { turn_orders, "orders", 10000 },
-    { turn_callbacks, "callbacks", 20000 },
+    { turn_payments, "payments", 5000 }, { turn_refunds, "refunds", 5000 },
+    { turn_orders, "orders", 10000 },    { turn_callbacks, "callbacks", 20000 },
     { turn_settle, "settle", 60000 },
 };
 

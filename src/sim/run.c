@@ -20,10 +20,12 @@ static void choose_troubles(struct sim *s, struct sim_temper *t)
 {
     t->typing = sim_chance(s, 40);
     t->liars = sim_chance(s, 60);
+    t->portal = !t->liars && sim_chance(s, 50) ? 20 : 0;
     t->skew_max_ms = sim_chance(s, 30) ? 4000 : 0;
     t->faults_percent = (int)sim_below(s, 40);
     t->wire_percent = sim_chance(s, 60) ? (int)sim_below(s, 60) : 0;
     t->wire_max_ms = sim_chance(s, 50) ? 2000 : 40000;
+    t->dawdle = sim_chance(s, 15);
     t->outages = sim_chance(s, 30);
     t->attacker = sim_chance(s, 30);
     t->commits = (enum sim_commits)sim_below(s, 3);
@@ -59,6 +61,7 @@ static void choose_temper(struct sim *s)
     t->bus_ms = bus_paces[sim_below(s, 4)];
     t->webhook = sim_chance(s, 40);
     t->reader = sim_chance(s, 30);
+    t->refunders = sim_chance(s, 70) ? 50 : 0;
     t->after_close = sim_chance(s, 40) ? POLICY_REVIVE : POLICY_HOLD;
     t->second_person_fen = sim_chance(s, 40) ? 30000 : 0;
     t->stuck_ms = sim_chance(s, 50) ? 60000 : 30 * 60000;
@@ -112,6 +115,7 @@ static void heal(struct sim *s)
 {
     s->healed = true;
     sandbox_clear_faults(s->sandbox);
+    sandbox_refunds_go_on(s->sandbox);
     for (int i = 0; i < SIM_NODES; i++)
         s->nodes[i].up_ms = s->now_ms;
     sim_note(s, "healed", 0);

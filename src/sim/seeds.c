@@ -125,6 +125,8 @@ static void add_up(struct crew *crew, const struct sim_result *r, struct str sto
     all->surplus += r->surplus;
     all->quarantined += r->quarantined;
     all->resolved += r->resolved;
+    all->refunds += r->refunds;
+    all->refunded += r->refunded;
     all->deaths += r->deaths;
     all->power_cuts += r->power_cuts;
     all->two_nodes += r->two_nodes;

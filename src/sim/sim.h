@@ -19,6 +19,7 @@ struct sim_result {
     char why[512];
     int64_t payments, faults; /* attempts to pay; what went wrong on purpose */
     int64_t succeeded, late, surplus, quarantined, resolved; /* incidents, by operators */
+    int64_t refunds, refunded;                               /* of them, those that arrived */
     int64_t deaths, power_cuts, two_nodes, long_keys;
     int64_t steps, virtual_ms;
 };

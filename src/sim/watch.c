@@ -3,11 +3,13 @@
  * reaches. */
 #include "sim/inner.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/order/order.h"
 #include "core/payment/payment.h"
+#include "core/refund/refund.h"
 
 #define MARGIN_MS  60000 /* the channel's: before it, "does not exist" proves nothing */
 #define ALL_EVERY  200   /* batches */
@@ -25,7 +27,7 @@ struct sim_watch {
     uint32_t *index; /* place in `seen` + 1, by id; 0: free */
     unsigned bits;
     int64_t payments;
-    struct touched orders, written_payments;
+    struct touched orders, written_payments, refunds;
     int batches;
 };
 
@@ -113,6 +115,8 @@ void sim_watch_row(void *sim, const char *table, int64_t id)
         touch(s, &s->watch->written_payments, id);
     else if (strcmp(table, "order_info") == 0)
         touch(s, &s->watch->orders, id);
+    else if (strcmp(table, "refund_order") == 0)
+        touch(s, &s->watch->refunds, id);
 }
 
 /* ---- the database ---- */
@@ -237,11 +241,18 @@ static enum err watch_one_order(struct tx *tx, struct sim *s, int64_t id, struct
 
 /* ---- payments ---- */
 
-SQL(watch_payment, "SELECT slot, status, settled, expire_time, evidence_kind,"
-                   " ((status < 2 AND quarantined = 0) OR (status = 2 AND settled = 0)"
-                   " OR (status > 2 AND close_requested = 6 AND quarantined = 0))"
-                   " AND NOT EXISTS (SELECT 1 FROM payment_due d WHERE d.id = p.id)"
-                   " FROM payment_order p WHERE id = ?");
+/* Whatever is not at its end has a row that brings a job back to it. */
+#define PAYMENT_FORGOTTEN                                                                          \
+    "((status < 2 AND quarantined = 0) OR (status = 2 AND settled = 0)"                            \
+    " OR (status > 2 AND close_requested = 6 AND quarantined = 0))"                                \
+    " AND NOT EXISTS (SELECT 1 FROM payment_due d WHERE d.id = p.id)"
+static_assert(INCIDENT_OVER_REFUNDED == 13 && CLOSE_TERMINAL == 6, "in the SQL");
+
+SQL(watch_payment,
+    "SELECT slot, status, settled, expire_time, evidence_kind, refunding + refunded > paid_amount"
+    " AND NOT EXISTS (SELECT 1 FROM incident i JOIN refund_order r ON r.id = i.subject_id"
+    " WHERE r.pay_id = p.id AND i.kind = 13), " PAYMENT_FORGOTTEN
+    " FROM payment_order p WHERE id = ?");
 
 /* What ended with us cannot be paid at the channel. */
 static void check_ended(struct sim *s, struct number no, int64_t expire_ms,
@@ -268,7 +279,7 @@ static enum err watch_one_payment(struct tx *tx, struct sim *s, int64_t id, stru
     int status = (int)col_int(q, 1), settled = (int)col_int(q, 2);
     int64_t expire_ms = col_int(q, 3);
     enum evidence_kind evidence = (enum evidence_kind)col_int(q, 4);
-    bool forgotten = col_int(q, 5);
+    bool overdrawn = col_int(q, 5), forgotten = col_int(q, 6);
     enum err e = query_end(q, info);
     if (e)
         return e;
@@ -283,6 +294,8 @@ static enum err watch_one_payment(struct tx *tx, struct sim *s, int64_t id, stru
     p->settled = settled;
     if (forgotten)
         sim_fail(s, no, "nobody will ever look at this payment again");
+    if (overdrawn)
+        sim_fail(s, no, "more goes back than was paid, and nobody was told");
     if (status == before)
         return ERR_OK;
     sim_note(s, payment_status_name((enum payment_status)status), id);
@@ -293,6 +306,62 @@ static enum err watch_one_payment(struct tx *tx, struct sim *s, int64_t id, stru
             p->ended_ms = s->now_ms;
         check_ended(s, no, expire_ms, evidence);
     }
+    return ERR_OK;
+}
+
+/* ---- refunds ---- */
+
+SQL(watch_refund, "SELECT slot, status, origin, status IN (0, 1, 4) AND NOT EXISTS"
+                  " (SELECT 1 FROM refund_due d WHERE d.id = r.id)"
+                  " FROM refund_order r WHERE id = ?");
+
+static bool refund_may_go(int from, int to)
+{
+    if (from < 0 || from == to)
+        return true;
+    if (from == REFUND_SUCCESS)
+        return to == REFUND_REVERSED;
+    return from != REFUND_REVERSED && (from != REFUND_FAILED || to == REFUND_SUCCESS);
+}
+
+/* What failed with us does not go on at the channel. */
+static void check_failed(struct sim *s, struct number no)
+{
+    struct sandbox_refund r;
+    if (sandbox_refund_get(s->sandbox, number_str(s->arena, no), s->arena, &r))
+        return;
+    if (str_eq(r.state, STR("PROCESSING")) || str_eq(r.state, STR("SUCCESS")))
+        sim_fail(s, no, "failed, and at the channel it is " STR_FMT, STR_ARG(r.state));
+}
+
+static enum err watch_one_refund(struct tx *tx, struct sim *s, int64_t id, struct err_info *info)
+{
+    struct query *q = tx_select(tx, &watch_refund, BINDS(bind_int(id)));
+    if (!query_row(q))
+        return query_end(q, info);
+    unsigned slot = (unsigned)col_int(q, 0);
+    int status = (int)col_int(q, 1);
+    bool ours = col_int(q, 2) != REFUND_BY_CHANNEL, forgotten = col_int(q, 3);
+    enum err e = query_end(q, info);
+    if (e)
+        return e;
+
+    struct sim_seen *r = seen_of(s, NUMBER_REFUND, id);
+    struct number no = number_make(NUMBER_REFUND, slot, id);
+    int before = r->status;
+    r->slot = (uint16_t)slot;
+    r->status = status;
+    if (forgotten && ours)
+        sim_fail(s, no, "nobody will ever look at this refund again");
+    if (status == before)
+        return ERR_OK;
+    sim_note(s, refund_status_name((enum refund_status)status), id);
+    if (!refund_may_go(before, status))
+        sim_fail(s, no, "a refund went from %s to %s",
+                 refund_status_name((enum refund_status)before),
+                 refund_status_name((enum refund_status)status));
+    if (status == REFUND_FAILED)
+        check_failed(s, no);
     return ERR_OK;
 }
 
@@ -308,14 +377,16 @@ static enum err watch_touched_rule(struct tx *tx, void *arg, struct err_info *in
         e = watch_one_order(tx, s, w->orders.ids[i], info);
     for (size_t i = 0; i < w->written_payments.n && !e; i++)
         e = watch_one_payment(tx, s, w->written_payments.ids[i], info);
-    w->orders.n = w->written_payments.n = 0;
+    for (size_t i = 0; i < w->refunds.n && !e; i++)
+        e = watch_one_refund(tx, s, w->refunds.ids[i], info);
+    w->orders.n = w->written_payments.n = w->refunds.n = 0;
     return e;
 }
 
 void sim_watch_batch(struct sim *s)
 {
     struct sim_watch *w = s->watch;
-    if (w->orders.n || w->written_payments.n)
+    if (w->orders.n || w->written_payments.n || w->refunds.n)
         sim_read(s, watch_touched_rule, s);
     if (++w->batches % ALL_EVERY == 0)
         sim_watch_all(s);
@@ -323,11 +394,8 @@ void sim_watch_batch(struct sim *s)
 
 /* ---- everything ---- */
 
-/* Whatever is not at its end has a row that brings a job back to it. */
-SQL(forgotten_payment,
-    "SELECT id, slot FROM payment_order p WHERE ((status < 2 AND quarantined = 0)"
-    " OR (status = 2 AND settled = 0) OR (status > 2 AND close_requested = 6 AND quarantined = 0))"
-    " AND NOT EXISTS (SELECT 1 FROM payment_due d WHERE d.id = p.id)");
+/* Likewise. */
+SQL(forgotten_payment, "SELECT id, slot FROM payment_order p WHERE " PAYMENT_FORGOTTEN);
 SQL(forgotten_order, "SELECT id, slot FROM order_info o WHERE order_status IN (0, 1, 3)"
                      " AND (expire_time > 0 OR cancel_requested > 0)"
                      " AND NOT EXISTS (SELECT 1 FROM order_due d WHERE d.id = o.id)");
@@ -365,6 +433,7 @@ static enum err forgotten_rule(struct tx *tx, void *arg, struct err_info *info)
 
 SQL(watch_order_ids, "SELECT id FROM order_info");
 SQL(watch_payment_ids, "SELECT id FROM payment_order");
+SQL(watch_refund_ids, "SELECT id FROM refund_order");
 
 static enum err touch_all(struct tx *tx, struct sim *s, const struct sql *sql, struct touched *t,
                           struct err_info *info)
@@ -381,6 +450,8 @@ static enum err touch_all_rule(struct tx *tx, void *arg, struct err_info *info)
     enum err e = touch_all(tx, s, &watch_order_ids, &s->watch->orders, info);
     if (!e)
         e = touch_all(tx, s, &watch_payment_ids, &s->watch->written_payments, info);
+    if (!e)
+        e = touch_all(tx, s, &watch_refund_ids, &s->watch->refunds, info);
     return e ? e : watch_touched_rule(tx, arg, info);
 }
 

@@ -7,6 +7,7 @@
  * gone, so it is counted even above what was paid. */
 #include "core/refund/refund_inner.h"
 
+#include "base/killpoint.h"
 #include "core/incident/incident.h"
 
 #include <assert.h>
@@ -62,9 +63,10 @@ static bool row_of(enum fact_kind fact, const struct refund *r, enum refund_row 
 {
     switch (fact) {
     case FACT_REFUSED:
-        *ret = gone(r)                ? REFUND_ROW_REFUSED_GONE
-               : r->unknown_calls > 0 ? REFUND_ROW_REFUSED_UNSURE
-                                      : REFUND_ROW_REFUSED;
+        *ret = gone(r) ? REFUND_ROW_REFUSED_GONE
+               : r->unknown_calls > 0 && !mutation_on(MUTATION_REFUND_UNSURE)
+                   ? REFUND_ROW_REFUSED_UNSURE
+                   : REFUND_ROW_REFUSED;
         return true;
     case FACT_REFUND_ACCEPTED:
         *ret = REFUND_ROW_ACCEPTED;

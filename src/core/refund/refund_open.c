@@ -4,6 +4,7 @@
  * the last one takes the rest, also after a refund in between has failed and gave its quantity
  * back. Refunds by amount consume no lines; whatever lines are worth, they take no more than is
  * left. */
+#include "base/killpoint.h"
 #include "channel/registry.h"
 #include "core/order/order.h"
 #include "core/refund/refund_sql.h"
@@ -243,7 +244,8 @@ enum err refund_open(struct tx *tx, struct payment *p, const struct refund_draft
             return e;
     }
     if (opening.how == REFUND_OPENED &&
-        (money_cmp(r.amount, left, &more) || more > 0 || money_sign(r.amount) <= 0))
+        (money_cmp(r.amount, left, &more) ||
+         (more > 0 && !mutation_on(MUTATION_REFUND_UNRESERVED)) || money_sign(r.amount) <= 0))
         opening = refused(REFUND_EXCEEDS, draft->line_count ? "items" : "amount", 0);
     if (opening.how == REFUND_OPENED && (e = store(tx, p, draft, &r, info)))
         return e;

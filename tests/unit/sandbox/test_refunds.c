@@ -196,6 +196,20 @@ static void given_back_by_hand(void **state)
     assert_int_equal(sandbox_balance_fen(sandbox, STR(MCHID)), 6000);
 }
 
+/* Overtaken or not, it is not told before it has come to its end. */
+static void reordered_not_before_its_end(void **state)
+{
+    (void)state;
+    fault((struct sandbox_fault_rule) { .fault = FAULT_CALLBACK_REORDER, .times = 1 });
+    assert_answer(refund("R1", 100), 200, NULL);
+    assert_answer(prepay("PAID000002", 1), 200, NULL);
+    pay("PAID000002");
+    assert_int_equal(sandbox_turn(sandbox), 1);
+    env_test_advance(&world, 3000);
+    assert_int_equal(sandbox_turn(sandbox), 1);
+    assert_str(member(opened(2), "refund_status"), "SUCCESS");
+}
+
 static void stuck_until_it_goes_on(void **state)
 {
     (void)state;
@@ -232,6 +246,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(accepted_in_spite_of_429, begin_paid, end),
         cmocka_unit_test_setup_teardown(other_ends, begin_paid, end),
         cmocka_unit_test_setup_teardown(given_back_by_hand, begin_paid, end),
+        cmocka_unit_test_setup_teardown(reordered_not_before_its_end, begin_paid, end),
         cmocka_unit_test_setup_teardown(stuck_until_it_goes_on, begin_paid, end),
         cmocka_unit_test_setup_teardown(unseen_in_its_first_minute, begin_paid, end),
         cmocka_unit_test_setup_teardown(a_closed_refund_gives_the_money_back_unasked, begin_paid,
