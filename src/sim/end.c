@@ -17,30 +17,37 @@
 #include "core/order/order.h"
 #include "core/refund/refund.h"
 
-/* ---- is it at rest? ---- */
+/* ---- is it at rest? ----
+ *
+ * Each: one of those that are still due. */
 
-SQL(rest_payments, "SELECT COUNT(*) FROM payment_due");
+SQL(rest_payments, "SELECT id FROM payment_due LIMIT 1");
 /* A cancel waits as long as money of the order is held for an operator. */
-SQL(rest_orders, "SELECT COUNT(*) FROM order_due d WHERE NOT EXISTS"
-                 " (SELECT 1 FROM payment_order p WHERE p.order_id = d.id AND p.quarantined = 1)");
+SQL(rest_orders, "SELECT d.id FROM order_due d WHERE NOT EXISTS"
+                 " (SELECT 1 FROM payment_order p WHERE p.order_id = d.id AND p.quarantined = 1)"
+                 " LIMIT 1");
 /* A refund that the channel cannot bring to the payer waits for somebody; so does one for which
  * nothing is left, because more was given back behind our back. */
-SQL(rest_refunds, "SELECT COUNT(*) FROM refund_due d JOIN refund_order r ON r.id = d.id"
+SQL(rest_refunds, "SELECT d.id FROM refund_due d JOIN refund_order r ON r.id = d.id"
                   " JOIN payment_order p ON p.id = r.pay_id"
-                  " WHERE r.status <> 4 AND refunding + refunded <= paid_amount");
-SQL(rest_callbacks, "SELECT COUNT(*) FROM callback_due");
-SQL(rest_events, "SELECT COUNT(*) FROM outbox_due");
-SQL(rest_deliveries, "SELECT COUNT(*) FROM delivery_due WHERE due < 9223372036854775807");
+                  " WHERE r.status <> 4 AND refunding + refunded <= paid_amount LIMIT 1");
+SQL(rest_callbacks, "SELECT id FROM callback_due LIMIT 1");
+SQL(rest_events, "SELECT id FROM outbox_due LIMIT 1");
+SQL(rest_deliveries, "SELECT event_id FROM delivery_due WHERE due < 9223372036854775807 LIMIT 1");
 
-const char *sim_unrest(struct sim *s)
+const char *sim_unrest(struct sim *s, struct number *ret_about)
 {
     static const struct {
         const char *what;
+        enum number_kind kind;
         const struct sql *sql;
     } rest[] = {
-        { "refunds", &rest_refunds }, { "payments", &rest_payments },
-        { "orders", &rest_orders },   { "callbacks", &rest_callbacks },
-        { "events", &rest_events },   { "deliveries", &rest_deliveries },
+        { "refunds", NUMBER_REFUND, &rest_refunds },
+        { "payments", NUMBER_PAYMENT, &rest_payments },
+        { "orders", NUMBER_ORDER, &rest_orders },
+        { "callbacks", NUMBER_CALLBACK, &rest_callbacks },
+        { "events", NUMBER_EVENT, &rest_events },
+        { "deliveries", NUMBER_EVENT, &rest_deliveries },
     };
     if (s->actors || s->operators)
         return "people";
@@ -53,9 +60,13 @@ const char *sim_unrest(struct sim *s)
     }
     if (sandbox_next_ms(s->sandbox))
         return "the channel's callbacks";
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
-        if (sim_count(s, rest[i].sql))
-            return rest[i].what;
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+        int64_t id = sim_count(s, rest[i].sql);
+        if (!id)
+            continue;
+        *ret_about = sim_number(s, rest[i].kind, id);
+        return rest[i].what;
+    }
     return NULL;
 }
 
@@ -470,19 +481,24 @@ static bool has(struct str line, const char *what)
     return memmem(line.p, line.n, what, strlen(what)) != NULL;
 }
 
+struct str sim_log_text(struct sim *s)
+{
+    struct stat st;
+    log_flush(s->log);
+    if (fstat(s->log_fd, &st))
+        return STR("");
+    char *text = arena_alloc(s->arena, (size_t)st.st_size + 1);
+    ssize_t n = pread(s->log_fd, text, (size_t)st.st_size, 0);
+    return (struct str) { text, n > 0 ? (size_t)n : 0 };
+}
+
 /* Rules that failed, jobs' too, stand in the log only. A success that its order has not heard of
  * for a minute is no failure while the bus is slow on purpose. */
 static void check_log(struct sim *s)
 {
     static const char *const bad[] = { "rule.failed", "answer_impossible", "consumer_failed",
                                        "invariant_broken", "not_built" };
-    struct stat st;
-    log_flush(s->log);
-    if (fstat(s->log_fd, &st))
-        return;
-    char *text = arena_alloc(s->arena, (size_t)st.st_size + 1);
-    ssize_t n = pread(s->log_fd, text, (size_t)st.st_size, 0);
-    struct str lines = { text, n > 0 ? (size_t)n : 0 };
+    struct str lines = sim_log_text(s);
     while (lines.n) {
         struct str line = str_cut(&lines, '\n');
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

@@ -87,7 +87,8 @@ struct sim_temper {
     int64_t bus_ms; /* the pace of the bus: what it has not told yet must be seen all the same */
     int rule_permille, consumer_permille; /* rules of callbacks, effects of consumers that fail */
     int64_t stuck_ms;                     /* query_stuck_ms */
-    enum incident_policy after_close;     /* paid_after_close */
+    enum incident_policy after_close, paid_twice; /* what becomes of money that no order wants */
+    int64_t auto_refunds;                         /* of an account and hour; 0: no brake */
     int64_t second_person_fen;
     int64_t skew_max_ms;     /* how far a node's clock stands from the channel's, and steps */
     bool webhook, dead_hook; /* a subscriber; another one that never answers */
@@ -254,7 +255,9 @@ void sim_watch_all(struct sim *s);
 /* The database as it is now, without any process of the centre. */
 struct store *sim_watch_store(struct sim *s);
 enum err sim_read(struct sim *s, store_rule *rule, void *arg);
-int64_t sim_count(struct sim *s, const struct sql *sql);
+int64_t sim_count(struct sim *s, const struct sql *sql); /* the first column of the first row */
+/* The number of a row that was seen, with its slot. */
+struct number sim_number(const struct sim *s, enum number_kind kind, int64_t id);
 int64_t sim_payments_seen(const struct sim *s);
 /* An order or payment that there is, by chance; none: id 0. */
 struct number sim_any(struct sim *s, enum number_kind kind);
@@ -272,9 +275,10 @@ const struct sim_seen *sim_seen_at(const struct sim *s, size_t i); /* NULL: past
 /* ---- end.c, story.c ---- */
 
 /* What is still due, at the centre or at the channel; NULL: nothing. */
-const char *sim_unrest(struct sim *s);
+const char *sim_unrest(struct sim *s, struct number *ret_about);
 /* At rest: what must have come true. */
 void sim_end(struct sim *s, struct sim_result *ret);
 void sim_story(struct sim *s, struct buf *out);
+struct str sim_log_text(struct sim *s); /* what the processes have logged so far */
 
 #endif

@@ -69,6 +69,8 @@ static void open_centre(struct sim_process *p)
     p->centre.settings.payment_expire_ms = 120000 + (int64_t)(s->seed % 4) * 60000;
     p->centre.settings.query_stuck_ms = s->temper.stuck_ms;
     p->centre.settings.paid_after_close = s->temper.after_close;
+    p->centre.settings.paid_twice = s->temper.paid_twice;
+    p->centre.settings.auto_refund_max_count = s->temper.auto_refunds;
     p->centre.settings.second_person_fen = s->temper.second_person_fen;
     env_random(env, &p->centre.process_id, sizeof p->centre.process_id);
     p->centre.process_id &= INT64_MAX;

@@ -47,6 +47,8 @@ static void choose_temper(struct sim *s)
     static const int paces[] = { 1, 5, 30, 100 };
     static const int64_t bus_paces[] = { 500, 500, 10000, 150000 };
     static const int64_t crowds[] = { 2, 5, 12, 30 };
+    static const enum incident_policy policies[] = { POLICY_REFUND, POLICY_REFUND, POLICY_REVIVE,
+                                                     POLICY_HOLD };
     struct sim_temper *t = &s->temper;
 
     t->nodes = 1 + sim_chance(s, 35);
@@ -62,7 +64,9 @@ static void choose_temper(struct sim *s)
     t->webhook = sim_chance(s, 40);
     t->reader = sim_chance(s, 30);
     t->refunders = sim_chance(s, 70) ? 50 : 0;
-    t->after_close = sim_chance(s, 40) ? POLICY_REVIVE : POLICY_HOLD;
+    t->after_close = policies[sim_below(s, 4)];
+    t->paid_twice = sim_chance(s, 70) ? POLICY_REFUND : POLICY_HOLD;
+    t->auto_refunds = sim_chance(s, 30) ? 1 + sim_below(s, 3) : 0;
     t->second_person_fen = sim_chance(s, 40) ? 30000 : 0;
     t->stuck_ms = sim_chance(s, 50) ? 60000 : 30 * 60000;
     if (!sim_chance(s, 15)) /* else a good day */
@@ -137,11 +141,12 @@ static void play(struct sim *s)
         sim_step(s);
         if (s->steps % LOOK_EVERY)
             continue;
-        const char *unrest = sim_unrest(s);
+        struct number about = { 0 };
+        const char *unrest = sim_unrest(s, &about);
         if (!unrest)
             return;
         if (s->now_ms > until_ms || s->steps > 2 * s->steps_max)
-            sim_fail(s, (struct number) { 0 }, "it never comes to rest: %s", unrest);
+            sim_fail(s, about, "it never comes to rest: %s", unrest);
     }
 }
 

@@ -5,6 +5,8 @@
 #include "bus/bus.h"
 #include "core/payment/flow.h"
 
+#define LOG_LINES 3
+
 static void print_time(struct buf *out, int64_t ms)
 {
     int64_t since = ms - SIM_START_MS;
@@ -47,6 +49,20 @@ static void print_timeline(struct sim *s, struct number no, struct buf *out)
     }
 }
 
+/* The last lines of the log that tell of errors. */
+static void print_log(struct sim *s, struct buf *out)
+{
+    struct str lines = sim_log_text(s), last[LOG_LINES] = { STR_NONE };
+    size_t n = 0;
+    while (lines.n) {
+        struct str line = str_cut(&lines, '\n');
+        if (memmem(line.p, line.n, "error", 5))
+            last[n++ % LOG_LINES] = line;
+    }
+    for (size_t i = n > LOG_LINES ? n - LOG_LINES : 0; i < n; i++)
+        buf_printf(out, "  " STR_FMT "\n", STR_ARG(last[i % LOG_LINES]));
+}
+
 void sim_story(struct sim *s, struct buf *out)
 {
     const struct sim_temper *t = &s->temper;
@@ -61,4 +77,5 @@ void sim_story(struct sim *s, struct buf *out)
         t->deaths - s->deaths_left, s->power_cuts, t->batch_max);
     if (number_is(s->about))
         print_timeline(s, s->about, out);
+    print_log(s, out);
 }

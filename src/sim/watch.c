@@ -81,6 +81,14 @@ int64_t sim_payments_seen(const struct sim *s)
     return s->watch->payments;
 }
 
+struct number sim_number(const struct sim *s, enum number_kind kind, int64_t id)
+{
+    const struct sim_watch *w = s->watch;
+    size_t i = w->n ? slot_of(w, id) : 0;
+    bool known = w->n && w->index[i];
+    return number_make(kind, known ? w->seen[w->index[i] - 1].slot : 0, id);
+}
+
 struct number sim_any(struct sim *s, enum number_kind kind)
 {
     const struct sim_watch *w = s->watch;

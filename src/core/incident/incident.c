@@ -162,7 +162,7 @@ static enum err emit_opened(struct tx *tx, struct number no, int64_t version,
 }
 
 /* Reported again. Resolved, it is open again: what was done about it did not last. But a person who
- * said "ignore" meant this, too. */
+ * said "ignore" meant this, too, unless something new hangs on it. */
 static enum err again(struct tx *tx, const struct incident *in, int64_t report,
                       struct incident_opened *ret, struct err_info *info)
 {
@@ -174,7 +174,7 @@ static enum err again(struct tx *tx, const struct incident *in, int64_t report,
     *ret = (struct incident_opened) { .no = row.no, .opened = row.no.id == report };
     if (ret->opened) /* this very rule, run once more */
         return ERR_OK;
-    if (!row.resolved || row.resolution == ACTION_IGNORE)
+    if (!row.resolved || (row.resolution == ACTION_IGNORE && !in->insists))
         return incident_sql_count(tx, row.no.id, report, info);
     if ((e = incident_sql_reopen(tx, &row, in, report, &ret->opened, info)) || !ret->opened)
         return e;

@@ -58,7 +58,8 @@ struct incident {
     int64_t caller;           /* 0: no caller's */
     enum incident_policy policy;
     struct money amount; /* the money it is about; all zero: none */
-    struct str detail;   /* for people */
+    bool insists; /* opens again also what a person said to ignore: something new hangs on it */
+    struct str detail; /* for people */
     struct str trace_id;
 };
 

@@ -43,11 +43,13 @@ static enum incident_policy policy_for(const struct centre_settings *settings,
                                        enum incident_kind kind, const struct payment *p)
 {
     bool after_close = kind == INCIDENT_PAID_AFTER_CLOSE;
+    bool whole = !money_sign(p->refunding) && !money_sign(p->refunded);
     enum incident_policy policy = after_close ? settings->paid_after_close : settings->paid_twice;
 
-    if (policy != POLICY_REFUND || refund_possible(p))
-        return policy;
-    return after_close ? POLICY_REVIVE : POLICY_HOLD;
+    if (policy == POLICY_REFUND && !refund_possible(p))
+        policy = after_close ? POLICY_REVIVE : POLICY_HOLD;
+    /* What the channel gave back before anybody looked is missing. */
+    return policy == POLICY_REVIVE && !whole ? POLICY_HOLD : policy;
 }
 
 /* So much goes back by itself; more than that within an hour is a fault of somebody's, and waits
@@ -154,7 +156,11 @@ static enum err win(struct tx *tx, struct order *o, struct payment *p,
         e = payment_set_settled(tx, p, SETTLED_WON, info);
     if (!e)
         e = close_others(tx, briefs, n, p->no.id, info);
-    return e;
+    /* What went back before the order knew of its payment was nobody's. */
+    if (e || !money_sign(p->refunded))
+        return e;
+    e = order_refunds_changed(tx, o->no.id, info);
+    return e ? e : order_load(tx, o->no.id, o, info);
 }
 
 /* Did this very transaction settle before (its COMMIT answer got lost)? Then its ids are in use, by

@@ -236,6 +236,7 @@ static enum err open_incident(struct tx *tx, const struct payment *p, enum incid
                                  .caller = p->caller,
                                  .policy = POLICY_HOLD,
                                  .amount = p->paid_amount,
+                                 .insists = !p->quarantined && !discriminator.n, /* held from now */
                                  .trace_id = x->trace_id };
     enum err e = ERR_OK;
 

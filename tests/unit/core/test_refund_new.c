@@ -271,6 +271,23 @@ static void the_order_sums_up_what_went_back(void **state)
     assert_order(w, p.order_no, REFUNDED_PART, 0, 1);
 }
 
+/* The channel gives money back before the order knows that it was paid. */
+static void given_back_before_the_order_was_settled(void **state)
+{
+    struct core *w = *state;
+    struct number no = core_order(w, "o1", 8800).no, pay_no = core_pay(w, no).no;
+    core_paid(w, pay_no, 8800, "A");
+    struct refund r = open_amount(w, pay_no, "r", 800).r;
+    state_kind(w, &r, FACT_REFUND_DONE);
+    world_run(&w->world, changed_rule, &no.id);
+    assert_int_equal(core_get_order(w, no).refund_status, REFUNDED_NONE);
+    struct order o;
+    struct refusal refusal = { 0 };
+    assert_int_equal(order_complete(&w->c, &w->act, no, &o, &refusal), CODE_OK); /* settles first */
+    assert_int_equal(o.status, ORDER_COMPLETED);
+    assert_int_equal(core_get_order(w, no).refund_status, REFUNDED_PART);
+}
+
 /* Money of another payment that went back is not the order's. */
 static void a_surplus_payment_is_not_the_orders(void **state)
 {
@@ -301,6 +318,7 @@ int main(int argc, char **argv)
         CORE_TEST(lines_in_any_order),
         CORE_TEST(the_order_is_settled_first),
         CORE_TEST(the_order_sums_up_what_went_back),
+        CORE_TEST(given_back_before_the_order_was_settled),
         CORE_TEST(a_surplus_payment_is_not_the_orders),
     };
     return RUN_CORE_TESTS(tests);

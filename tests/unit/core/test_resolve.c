@@ -323,6 +323,29 @@ static void retry_of_an_ended_attempt(void **state)
     assert_true(core_get(w, pay_no).late);
 }
 
+static enum err let_go_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct payment p;
+    enum err e = payment_load(tx, ((struct number *)arg)->id, &p, info);
+    return e || !p.quarantined ? e : payment_release(tx, &p, info);
+}
+
+/* Let go by a retry of another incident, ignored meanwhile, and held again: somebody must know. */
+static void held_again_after_it_was_ignored(void **state)
+{
+    struct core *w = *state;
+    struct number no = core_order(w, "o1", 8800).no, pay_no = core_pay(w, no).no;
+    assert_int_equal(core_paid(w, pay_no, 1, "T1"), PAYMENT_QUARANTINED);
+    world_run(&w->world, let_go_rule, &pay_no);
+    resolve_now(w, ACTION_IGNORE);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident WHERE state = 0"), 0);
+    assert_int_equal(core_paid(w, pay_no, 1, "T1"), PAYMENT_QUARANTINED);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM incident WHERE state = 0"), 1);
+    assert_int_equal(ASK(&w->world, "SELECT count(*) FROM outbox WHERE type = 13"), 2);
+    resolve_now(w, ACTION_ACCEPT);
+    assert_int_equal(core_get(w, pay_no).status, PAYMENT_SUCCESS);
+}
+
 /* One transaction claimed for two payments: none of our money came with the second. */
 static void a_clash_is_let_be(void **state)
 {
@@ -603,6 +626,7 @@ int main(int argc, char **argv)
         CORE_TEST(what_is_held_is_not_ignored),
         CORE_TEST(retry_asks_the_channel),
         CORE_TEST(retry_of_an_ended_attempt),
+        CORE_TEST(held_again_after_it_was_ignored),
         CORE_TEST(a_clash_is_let_be),
         CORE_TEST(a_cancelled_order_is_revived),
         CORE_TEST(only_one_revives),

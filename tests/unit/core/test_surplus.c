@@ -139,6 +139,26 @@ static void late_money_goes_back(void **state)
     assert_int_equal(ASK(&w->world, "SELECT count(*) FROM refund_order"), 1);
 }
 
+/* Some of it went back before anybody looked: the order would be paid with less. */
+static void late_money_that_is_not_whole_is_not_taken(void **state)
+{
+    struct core *w = *state;
+    policies(w, POLICY_REVIVE, POLICY_HOLD);
+    struct number no = core_order(w, "o1", 8800).no, pay_no = core_pay(w, no).no;
+    struct order o;
+    struct refusal refusal = { 0 };
+    bool closing;
+    assert_int_equal(order_cancel(&w->c, &w->act, no, STR("no"), &o, &closing, &refusal), CODE_OK);
+    core_paid(w, pay_no, 8800, "A");
+    struct refund r = open_amount(w, pay_no, "r", 800).r;
+    state_kind(w, &r, FACT_REFUND_DONE);
+    core_settle(w, no);
+    assert_int_equal(order_status_of(w, no), ORDER_CANCELLED);
+    assert_int_equal(core_get(w, pay_no).settled, SETTLED_SURPLUS);
+    assert_int_equal(INCIDENT(w, "kind * 100 + state * 10 + policy"),
+                     INCIDENT_PAID_AFTER_CLOSE * 100 + POLICY_HOLD);
+}
+
 static void double_money_goes_back(void **state)
 {
     struct core *w = *state;
@@ -648,6 +668,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(late_money_goes_back),
+        CORE_TEST(late_money_that_is_not_whole_is_not_taken),
         CORE_TEST(double_money_goes_back),
         CORE_TEST(a_failed_one_is_tried_again),
         CORE_TEST(what_is_left_goes_back),
