@@ -10,7 +10,7 @@
 #define OUTAGE_MS   90000
 /* Longer than a query waits before it is believed, shorter than two of them: up to one and a half.
  */
-#define DAWDLE_MS    65000
+#define DAWDLE_MS    75000
 #define GOOD_TIME_MS 180000
 #define HOOK_MS      15000
 
@@ -350,7 +350,7 @@ static void add_faults(struct sim *s)
     add_fault(s, FAULT_ERROR, "close", "RULE_LIMIT", few);
     add_fault(s, FAULT_ERROR, "close", "TRADE_ERROR", few);
     add_fault(s, FAULT_HTTP_429_DONE, "close", NULL, few);
-    add_fault(s, FAULT_ERROR, "refund", "PARAM_ERROR", s->temper.dawdle ? 60 : few);
+    add_fault(s, FAULT_ERROR, "refund", "PARAM_ERROR", few);
     add_fault(s, FAULT_ERROR, "refund", "INVALID_REQUEST", few);
     add_fault(s, FAULT_ERROR, "refund", "NOT_ENOUGH", few);
     add_fault(s, FAULT_ERROR, "refund", "NO_AUTH", few);
@@ -365,6 +365,12 @@ static void add_faults(struct sim *s)
         add_fault(s, FAULT_CALLBACK_WRONG_AMOUNT, NULL, NULL, few);
         add_fault(s, FAULT_CALLBACK_WRONG_MERCHANT, NULL, NULL, few);
     }
+    if (s->temper.dawdle)
+        sandbox_fault(s->sandbox, &(struct sandbox_fault_rule) { .fault = FAULT_ERROR,
+                                                                 .call = STR("refund"),
+                                                                 .code = STR("PARAM_ERROR"),
+                                                                 .status = 400,
+                                                                 .percent = 40 });
     if (s->temper.typing)
         sandbox_fault(s->sandbox,
                       &(struct sandbox_fault_rule) { .fault = FAULT_PAY_CLOSED, .percent = 60 });

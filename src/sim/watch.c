@@ -323,13 +323,15 @@ SQL(watch_refund, "SELECT slot, status, origin, status IN (0, 1, 4) AND NOT EXIS
                   " (SELECT 1 FROM refund_due d WHERE d.id = r.id)"
                   " FROM refund_order r WHERE id = ?");
 
+/* A late success of what had failed is a move, but none that this channel gives cause for: what it
+ * closed stays closed, and nothing is on its way for so long that its absence proves nothing. */
 static bool refund_may_go(int from, int to)
 {
     if (from < 0 || from == to)
         return true;
     if (from == REFUND_SUCCESS)
         return to == REFUND_REVERSED;
-    return from != REFUND_REVERSED && (from != REFUND_FAILED || to == REFUND_SUCCESS);
+    return from != REFUND_REVERSED && from != REFUND_FAILED;
 }
 
 /* What failed with us does not go on at the channel. */

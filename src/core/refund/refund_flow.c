@@ -140,6 +140,7 @@ static enum err send(struct tx *tx, struct turn *t, struct refund *r, struct pay
     to.unknown_calls++;
     to.sent_ms = now;
     to.missing_count = to.missing_ms = 0;
+    to.error_class = CLASS_NONE; /* an earlier refusal says nothing of this call */
     if (t->built && (e = refund_sql_set_request(tx, t->id, &t->k.request, info)))
         return e;
     t->k.did = REFUND_DID_SEND;

@@ -242,6 +242,30 @@ static void refused_after_an_unknown_call(void **state)
     assert_int_equal(w->refund.calls, 2);
 }
 
+/* The lost call came after the refusal, which says nothing of it: it may still be on its way. */
+static void an_unknown_call_after_a_refusal(void **state)
+{
+    struct core *w = *state;
+    struct refund r = opened(w, 3000);
+    expect(&w->refund, CHANNEL_REFUSED, CLASS_QUERY);
+    turn(w);
+    expect_missing(w);
+    turn(w);
+    core_advance(w, MINUTE);
+    expect_missing(w);
+    turn(w); /* it was never there: sent again */
+    expect(&w->refund, CHANNEL_UNKNOWN, CLASS_NONE);
+    turn(w);
+    assert_int_equal(w->refund.calls, 2);
+    core_advance(w, HOUR);
+    expect_missing(w);
+    turn(w);
+    assert_at(w, &r, REFUND_INIT, REFUND_SEND, 0);
+    expect(&w->refund, CHANNEL_UNKNOWN, CLASS_NONE);
+    turn(w);
+    assert_int_equal(w->refund.calls, 3);
+}
+
 static void refused_but_the_channel_knows_it(void **state)
 {
     struct core *w = *state;
@@ -675,6 +699,7 @@ int main(int argc, char **argv)
         CORE_TEST(the_state_differs_for_good),
         CORE_TEST(refused_for_good_is_failed),
         CORE_TEST(refused_after_an_unknown_call),
+        CORE_TEST(an_unknown_call_after_a_refusal),
         CORE_TEST(refused_but_the_channel_knows_it),
         CORE_TEST(held_until_the_balance_is_there),
         CORE_TEST(the_account_is_broken),
