@@ -42,6 +42,7 @@ static const char *const mutation_names[] = {
     [MUTATION_LEASE_IGNORED] = "lease_ignored",
     [MUTATION_REFUND_UNRESERVED] = "refund_unreserved",
     [MUTATION_REFUND_UNSURE] = "refund_unsure",
+    [MUTATION_REFUND_UNKEYED] = "refund_unkeyed",
     [MUTATION_FEED_BY_MINT] = "feed_by_mint",
 };
 _Static_assert(sizeof(mutation_names) / sizeof(mutation_names[0]) == MUTATIONS, "all have a name");

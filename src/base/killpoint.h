@@ -32,6 +32,7 @@ enum mutation {
     MUTATION_LEASE_IGNORED,     /* a call does not wait for another one about the same payment */
     MUTATION_REFUND_UNRESERVED, /* a refund does not look at what is left to give back */
     MUTATION_REFUND_UNSURE,     /* a refusal fails a refund although an earlier call went unheard */
+    MUTATION_REFUND_UNKEYED,    /* an automatic refund does not look for itself, under no key */
     MUTATION_FEED_BY_MINT,      /* the feed counts events as they were made, not as published */
     MUTATIONS                   /* how many, not one of them */
 };

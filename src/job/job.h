@@ -18,6 +18,7 @@ struct job_context {
     enum err (*flush_rejects)(void *ctx, struct err_info *info);
     void *flush_rejects_ctx;
     int64_t call_retention_ms; /* channel_call; 0: 30 days */
+    const char *without;       /* a job that is not run here; NULL: none. The simulator's */
     struct job_memory *memory; /* what jobs remember between runs; the scheduler's */
 };
 

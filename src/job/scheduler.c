@@ -62,8 +62,11 @@ struct scheduler *scheduler_new(struct job_context *ctx, unsigned workers)
     s->workers = workers < 1 ? 1 : workers > WORKERS_MAX ? WORKERS_MAX : workers;
     snprintf(s->owner, sizeof s->owner, "process/%llx",
              (unsigned long long)ctx->centre->process_id);
-    for (size_t i = 0; i < job_count; i++)
+    for (size_t i = 0; i < job_count; i++) {
         s->entries[i].job = &jobs[i];
+        if (ctx->without && strcmp(ctx->without, jobs[i].name) == 0)
+            s->entries[i].next_ms = INT64_MAX;
+    }
 
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);

@@ -83,7 +83,8 @@ struct sim_temper {
     int commit_permille;
     int deaths, power_percent; /* how many of them take everything that was not synced along */
     unsigned job_workers;
-    bool leaseless; /* the jobs' work also without their leases: nothing may hang on them */
+    bool invariants_job; /* what it counts is checked at rest; it costs as much as all the rest */
+    bool leaseless;      /* the jobs' work also without their leases: nothing may hang on them */
     int64_t bus_ms; /* the pace of the bus: what it has not told yet must be seen all the same */
     int rule_permille, consumer_permille; /* rules of callbacks, effects of consumers that fail */
     int64_t stuck_ms;                     /* query_stuck_ms */

@@ -117,6 +117,7 @@ static void open_process(struct sim_node *node)
     open_bus(p);
     p->jobs->centre = &p->centre;
     p->jobs->bus = p->bus;
+    p->jobs->without = s->temper.invariants_job ? NULL : "invariants";
     p->scheduler = scheduler_new(p->jobs, 1);
     node->process = p;
     node->death_step = s->steps + 1 + (uint64_t)sim_below(s, DEATH_WITHIN);

@@ -25,7 +25,7 @@ static void choose_troubles(struct sim *s, struct sim_temper *t)
     t->faults_percent = (int)sim_below(s, 40);
     t->wire_percent = sim_chance(s, 60) ? (int)sim_below(s, 60) : 0;
     t->wire_max_ms = sim_chance(s, 50) ? 2000 : 40000;
-    t->dawdle = sim_chance(s, 15);
+    t->dawdle = sim_chance(s, 30);
     t->outages = sim_chance(s, 30);
     t->attacker = sim_chance(s, 30);
     t->commits = (enum sim_commits)sim_below(s, 3);
@@ -63,6 +63,7 @@ static void choose_temper(struct sim *s)
     t->bus_ms = bus_paces[sim_below(s, 4)];
     t->webhook = sim_chance(s, 40);
     t->reader = sim_chance(s, 30);
+    t->invariants_job = sim_chance(s, 5);
     t->refunders = sim_chance(s, 70) ? 50 : 0;
     t->after_close = policies[sim_below(s, 4)];
     t->paid_twice = sim_chance(s, 70) ? POLICY_REFUND : POLICY_HOLD;

@@ -254,6 +254,7 @@ static enum err watch_one_order(struct tx *tx, struct sim *s, int64_t id, struct
     "((status < 2 AND quarantined = 0) OR (status = 2 AND settled = 0)"                            \
     " OR (status > 2 AND close_requested = 6 AND quarantined = 0))"                                \
     " AND NOT EXISTS (SELECT 1 FROM payment_due d WHERE d.id = p.id)"
+static_assert(REFUND_BY_POLICY == 2 && REFUND_ABNORMAL == 4, "in the SQL");
 static_assert(INCIDENT_OVER_REFUNDED == 13 && CLOSE_TERMINAL == 6, "in the SQL");
 
 SQL(watch_payment,
@@ -419,15 +420,27 @@ SQL(forgotten_delivery, "SELECT event_id, 0 FROM event_delivery e WHERE state = 
                         " (SELECT 1 FROM delivery_due d WHERE d.event_id = e.event_id"
                         " AND d.target = e.target)");
 
-static enum err forgotten_rule(struct tx *tx, void *arg, struct err_info *info)
+/* An automatic refund is made once: it has its incident's key, and the next one comes after it. */
+SQL(auto_without_key, "SELECT id, slot FROM refund_order WHERE origin = 2"
+                      " AND request_id NOT LIKE 'auto:I%:%'");
+SQL(auto_twice, "SELECT id, slot FROM refund_order r WHERE origin = 2 AND status IN (0, 1, 4)"
+                " AND EXISTS (SELECT 1 FROM refund_order o WHERE o.pay_id = r.pay_id"
+                " AND o.id <> r.id AND o.origin = 2 AND o.status IN (0, 1, 4))");
+
+static enum err none_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     static const struct {
         enum number_kind kind;
         const struct sql *sql;
+        const char *why;
     } lists[] = {
-        { NUMBER_PAYMENT, &forgotten_payment },   { NUMBER_ORDER, &forgotten_order },
-        { NUMBER_CALLBACK, &forgotten_callback }, { NUMBER_EVENT, &forgotten_event },
-        { NUMBER_EVENT, &forgotten_delivery },
+        { NUMBER_PAYMENT, &forgotten_payment, "nobody will ever look at it again" },
+        { NUMBER_ORDER, &forgotten_order, "nobody will ever look at it again" },
+        { NUMBER_CALLBACK, &forgotten_callback, "nobody will ever look at it again" },
+        { NUMBER_EVENT, &forgotten_event, "nobody will ever look at it again" },
+        { NUMBER_EVENT, &forgotten_delivery, "nobody will ever deliver it" },
+        { NUMBER_REFUND, &auto_without_key, "an automatic refund without its key" },
+        { NUMBER_REFUND, &auto_twice, "two automatic refunds at once" },
     };
     struct sim *s = arg;
     enum err e = ERR_OK;
@@ -435,7 +448,7 @@ static enum err forgotten_rule(struct tx *tx, void *arg, struct err_info *info)
         struct query *q = tx_select(tx, lists[i].sql, NO_BINDS);
         while (query_row(q))
             sim_fail(s, number_make(lists[i].kind, (unsigned)col_int(q, 1), col_int(q, 0)),
-                     "nobody will ever look at it again (%s)", lists[i].sql->name);
+                     "%s (%s)", lists[i].why, lists[i].sql->name);
         e = query_end(q, info);
     }
     return e;
@@ -468,5 +481,5 @@ static enum err touch_all_rule(struct tx *tx, void *arg, struct err_info *info)
 void sim_watch_all(struct sim *s)
 {
     sim_read(s, touch_all_rule, s);
-    sim_read(s, forgotten_rule, s);
+    sim_read(s, none_rule, s);
 }

@@ -1,6 +1,7 @@
 /* refund_auto.c -- see refund_auto.h. */
 #include "core/refund/refund_auto.h"
 
+#include "base/killpoint.h"
 #include "channel/registry.h"
 
 #define KEY "auto:"
@@ -89,7 +90,8 @@ enum err refund_auto(struct tx *tx, struct payment *p, const struct refund_auto_
     if (e)
         return e;
     *ret = (struct refund_auto) { .how = REFUND_AUTO_UNDER_WAY };
-    if (counted.opened && refund_is_open(&counted.last))
+    bool keyed = !mutation_on(MUTATION_REFUND_UNKEYED);
+    if (keyed && counted.opened && refund_is_open(&counted.last))
         return ERR_OK;
     if (money_sign(draft.amount) <= 0) {
         ret->how = money_sign(p->refunding) > 0 ? REFUND_AUTO_UNDER_WAY : REFUND_AUTO_NOTHING;
@@ -99,7 +101,8 @@ enum err refund_auto(struct tx *tx, struct payment *p, const struct refund_auto_
         ret->how = REFUND_AUTO_FAILED;
         return ERR_OK;
     }
-    draft.request_id = key_of(tx_arena(tx), order->incident_no, counted.opened + 1);
+    draft.request_id = keyed ? key_of(tx_arena(tx), order->incident_no, counted.opened + 1)
+                             : str_printf(tx_arena(tx), "%lld", (long long)draft.id);
     if ((e = refund_open(tx, p, &draft, &ret->refund, &opening, info)))
         return e;
     ret->why = why_not(opening.how);
