@@ -63,7 +63,7 @@ static void choose_temper(struct sim *s)
     t->bus_ms = bus_paces[sim_below(s, 4)];
     t->webhook = sim_chance(s, 40);
     t->reader = sim_chance(s, 30);
-    t->invariants_job = sim_chance(s, 5);
+    t->invariants_job = sim_chance(s, 2);
     t->refunders = sim_chance(s, 70) ? 50 : 0;
     t->after_close = policies[sim_below(s, 4)];
     t->paid_twice = sim_chance(s, 70) ? POLICY_REFUND : POLICY_HOLD;

@@ -97,6 +97,8 @@ const struct words_pair words_store[] = {
     { "the trade is %s", "交易状态为 %s" },
     { "the time to pay is over", "已过支付期限" },
     { "no trade %s", "没有交易 %s" },
+    { "no paid trade %s", "没有已支付的交易 %s" },
+    { "not so much is left of it", "可退的余额不足" },
     { "no merchant %s", "没有商户 %s" },
     { "this merchant has no platform certificates", "该商户没有平台证书" },
     { NULL, NULL },

@@ -31,11 +31,21 @@ struct stmt {
 };
 
 /* Statements the connection itself needs. */
-enum own { OWN_BEGIN_WRITE, OWN_BEGIN_READ, OWN_COMMIT, OWN_SAVEPOINT, OWN_UNDO, OWN_KEEP, OWNS };
+enum own {
+    OWN_BEGIN_WRITE,
+    OWN_BEGIN_READ,
+    OWN_COMMIT,
+    OWN_ROLLBACK,
+    OWN_SAVEPOINT,
+    OWN_UNDO,
+    OWN_KEEP,
+    OWNS
+};
 static const struct sql own_sql[OWNS] = {
     [OWN_BEGIN_WRITE] = { "begin", "BEGIN IMMEDIATE" },
     [OWN_BEGIN_READ] = { "begin_read", "BEGIN" },
     [OWN_COMMIT] = { "commit", "COMMIT" },
+    [OWN_ROLLBACK] = { "rollback", "ROLLBACK" },
     [OWN_SAVEPOINT] = { "savepoint", "SAVEPOINT rule" },
     [OWN_UNDO] = { "savepoint_undo", "ROLLBACK TO rule" },
     [OWN_KEEP] = { "savepoint_keep", "RELEASE rule" },
@@ -369,7 +379,7 @@ static enum err commit(struct conn *c, struct err_info *info)
 static void rollback(struct conn *c)
 {
     if (in_transaction(c))
-        sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+        own_step(c, OWN_ROLLBACK, NULL); /* every snapshot ends with it */
 }
 
 static int64_t total_changes(struct conn *c)

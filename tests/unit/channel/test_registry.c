@@ -38,7 +38,8 @@ static void tables(void **state)
     }
     /* What the capabilities promise is there; what is not promised is not. */
     const struct channel_driver *d = wechat->driver;
-    assert_true(d->contract && d->close && d->refund_build && d->refund && d->query_refund && d->refresh_keys);
+    assert_true(d->contract && d->close && d->refund_build && d->refund && d->query_refund &&
+                d->refresh_keys);
     assert_false(wechat->capabilities & CHANNEL_HAS_BILLS);
     assert_null(d->bill_download);
 }
