@@ -98,3 +98,23 @@ enum code centre_read(struct centre *c, const char *name, unsigned slot, store_r
         return refuse_later(refusal, CODE_BUSY, 1);
     return refuse_internal(c, name, &info, refusal);
 }
+
+enum err shift_check(const struct centre *c, struct tx *tx, bool *ret_lost, struct err_info *info)
+{
+    bool ours = true;
+    enum err e =
+        c->shift && c->shift->lease.name.n ? lease_ours(tx, &c->shift->lease, &ours, info) : ERR_OK;
+
+    *ret_lost = !e && !ours;
+    return e;
+}
+
+enum code shift_lost(struct refusal *refusal)
+{
+    return refuse_later(refusal, CODE_BUSY, 1);
+}
+
+bool shift_over(const struct centre *c)
+{
+    return c->shift && env_mono_us(c->env) >= c->shift->until_us;
+}

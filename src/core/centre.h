@@ -6,7 +6,7 @@
 #include "channel/registry.h"
 #include "core/code.h"
 #include "core/incident/incident.h"
-#include "store/store.h"
+#include "store/lease.h"
 
 struct centre_settings {
     enum environment environment;
@@ -27,6 +27,14 @@ struct centre_settings {
 };
 void centre_settings_defaults(struct centre_settings *s);
 
+/* One run of a job: the lease under which it begins pieces of work, and when it has to leave the
+ * rest to the next run. What a piece has begun is always brought to its end, lease or not: an
+ * answer that was received is never thrown away. */
+struct shift {
+    struct lease lease; /* without a name: none is needed */
+    int64_t until_us;   /* by env_mono_us */
+};
+
 struct centre {
     struct env *env;
     struct store *store;
@@ -39,7 +47,15 @@ struct centre {
      * it. NULL in small tests. */
     void (*want_keys)(void *ctx, struct account *account);
     void *want_keys_ctx;
+    const struct shift *shift; /* a job's own copy of the centre has one; else NULL */
 };
+
+/* First in the rule that begins a piece of a job's work. *ret_lost: another process has had the
+ * lease since, so nothing may be begun. */
+enum err shift_check(const struct centre *c, struct tx *tx, bool *ret_lost, struct err_info *info);
+/* What a lost one is to its flow: BUSY. */
+enum code shift_lost(struct refusal *refusal);
+bool shift_over(const struct centre *c); /* between two pieces */
 
 /* Who asks, and under which trace: handed into every flow. */
 struct caller_ref {

@@ -103,7 +103,7 @@ enum err job_invariants(struct job_context *ctx, size_t max, size_t *ret_done,
     *ret_done = 0;
     if (!e && !m->invariants_run)
         m->invariants = (struct invariant_pass) { .since_ms = env_now_ms(c->env) - PASS_MS };
-    for (size_t i = 0; i < max && !e && !m->invariants.over; i++) {
+    for (size_t i = 0; i < max && !e && !m->invariants.over && !shift_over(c); i++) {
         m->invariants_run = true;
         e = store_read(c->store, 0, "invariant.page", step_rule, &m->invariants, info);
         if (m->invariants.after_id) /* more of this table */

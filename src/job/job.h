@@ -22,6 +22,8 @@ struct job_context {
     struct job_memory *memory; /* what jobs remember between runs; the scheduler's */
 };
 
+#define JOB_RUN_MS 45000 /* a run begins nothing more after that; what it began may take 15 s */
+
 struct job {
     const char *name; /* "query_payments": in leases, metrics, logs */
     int64_t every_ms;
@@ -35,7 +37,7 @@ extern const size_t job_count;
 
 struct scheduler;
 /* `workers` threads run due jobs; a job never runs twice at a time (lease "job/NAME" with a fence,
- * also between processes). A run that did `max` is followed by another at once. */
+ * also between processes). A run that did `max`, or whose time was over, is followed by another at once. */
 struct scheduler *scheduler_new(struct job_context *ctx, unsigned workers);
 enum err scheduler_start(struct scheduler *s, struct err_info *info);
 void scheduler_stop(struct scheduler *s);

@@ -32,7 +32,7 @@ enum err job_retention(struct job_context *ctx, size_t max, size_t *ret_done, st
         if (store_run(c->store, &job, info) != STORE_COMMITTED)
             return ERR_BUSY;
         n += (size_t)calls.n;
-    } while (calls.n == CALLS_RETIRE_ROWS && n < max);
+    } while (calls.n == CALLS_RETIRE_ROWS && n < max && !shift_over(c));
     *ret_done = n;
     return ERR_OK;
 }

@@ -3,7 +3,10 @@
  * Each job has a time when it is next due, kept in memory, and a lease in the database, so that of
  * several processes one runs it. The lease is kept between runs and extended when half of it is
  * gone: an idle centre writes a few rows a minute, not a few a second. Within the process a job
- * never runs twice at a time. While a long run is under way any idle worker extends its lease. */
+ * never runs twice at a time. While a long run is under way any idle worker extends its lease.
+ *
+ * What a run begins, it begins under the fence of its lease (struct shift): a process that was away
+ * for longer than its lease, or whose clock is wrong, is refused by the database. */
 #include "base/log.h"
 #include "base/metrics.h"
 #include "job/jobs.h"
@@ -24,7 +27,8 @@
 
 struct entry {
     const struct job *job;
-    int64_t next_ms, lease_until_ms;
+    char lease_name[80];
+    int64_t next_ms, lease_until_ms, fence;
     bool running;
 };
 
@@ -66,6 +70,7 @@ struct scheduler *scheduler_new(struct job_context *ctx, unsigned workers)
         s->entries[i].job = &jobs[i];
         if (ctx->without && strcmp(ctx->without, jobs[i].name) == 0)
             s->entries[i].next_ms = INT64_MAX;
+        snprintf(s->entries[i].lease_name, sizeof s->entries[i].lease_name, "job/%s", jobs[i].name);
     }
 
     pthread_condattr_t attr;
@@ -111,14 +116,12 @@ static enum err release_rule(struct tx *tx, void *arg, struct err_info *info)
     return e;
 }
 
-static bool run_lease_rule(struct scheduler *s, const struct job *job, store_rule *rule,
+static bool run_lease_rule(struct scheduler *s, const struct entry *e, store_rule *rule,
                            struct lease_wanted *w)
 {
-    char name[80];
     struct store_job store_job;
 
-    snprintf(name, sizeof name, "job/%s", job->name);
-    *w = (struct lease_wanted) { .name = str_of(name), .owner = str_of(s->owner) };
+    *w = (struct lease_wanted) { .name = str_of(e->lease_name), .owner = str_of(s->owner) };
     store_job_init(&store_job, s->env, s->ctx.centre->mint, 0);
     store_job.name = "job.lease";
     store_job.class = STORE_BACKGROUND;
@@ -134,9 +137,10 @@ static bool hold(struct scheduler *s, struct entry *e, int64_t until_ms)
 
     if (e->job->local || until_ms - env_now_ms(s->env) > LEASE_MS / 2)
         return true;
-    bool held = run_lease_rule(s, e->job, lease_rule, &w);
+    bool held = run_lease_rule(s, e, lease_rule, &w);
     pthread_mutex_lock(&s->lock);
     e->lease_until_ms = held ? w.lease.until_ms : 0;
+    e->fence = held ? w.lease.fence : 0;
     pthread_mutex_unlock(&s->lock);
     return held;
 }
@@ -146,7 +150,7 @@ static void release_all(struct scheduler *s)
     struct lease_wanted w;
     for (size_t i = 0; i < job_count; i++)
         if (s->entries[i].lease_until_ms > env_now_ms(s->env)) {
-            run_lease_rule(s, s->entries[i].job, release_rule, &w);
+            run_lease_rule(s, &s->entries[i], release_rule, &w);
             s->entries[i].lease_until_ms = 0;
         }
 }
@@ -179,6 +183,26 @@ static void note_run(struct scheduler *s, const struct job *job, enum err e,
             log_cstr("text", info->text));
 }
 
+static enum err run_shift(struct scheduler *s, struct entry *e, size_t *ret_done, bool *ret_over,
+                          struct err_info *info)
+{
+    struct shift shift = { .until_us = env_mono_us(s->env) + JOB_RUN_MS * 1000LL };
+    struct centre centre = *s->ctx.centre;
+    struct job_context ctx = s->ctx;
+
+    if (!e->job->local) {
+        pthread_mutex_lock(&s->lock);
+        shift.lease =
+            (struct lease) { str_of(e->lease_name), str_of(s->owner), e->fence, e->lease_until_ms };
+        pthread_mutex_unlock(&s->lock);
+    }
+    centre.shift = &shift;
+    ctx.centre = &centre;
+    enum err err = e->job->run_once(&ctx, e->job->max, ret_done, info);
+    *ret_over = shift_over(&centre);
+    return err;
+}
+
 /* Runs a job whose turn it is; the entry is marked running. True: it did something. */
 static bool run(struct scheduler *s, struct entry *e, int64_t lease_until_ms, int64_t due_ms)
 {
@@ -186,18 +210,18 @@ static bool run(struct scheduler *s, struct entry *e, int64_t lease_until_ms, in
     struct err_info info = { .err = ERR_OK };
     size_t done = 0;
     enum err err = ERR_OK;
-    bool held = hold(s, e, lease_until_ms);
+    bool held = hold(s, e, lease_until_ms), over = false;
     int64_t start_us = env_mono_us(s->env);
 
     if (held) {
         metric_set(metrics_get(s->env->metrics, "fenpay_job_lag_seconds", job->name),
                    due_ms ? (env_now_ms(s->env) - due_ms) / 1000 : 0);
-        err = job->run_once(&s->ctx, job->max, &done, &info);
+        err = run_shift(s, e, &done, &over, &info);
         note_run(s, job, err, &info, env_mono_us(s->env) - start_us);
     }
 
     int64_t now = env_now_ms(s->env), pause = job->every_ms;
-    if (!err && held && done >= job->max)
+    if (!err && held && (done >= job->max || over))
         pause = 0;
     if (err && pause > AFTER_FAILURE_MS)
         pause = AFTER_FAILURE_MS;
@@ -205,6 +229,8 @@ static bool run(struct scheduler *s, struct entry *e, int64_t lease_until_ms, in
         pause = LEASE_MS;
     pthread_mutex_lock(&s->lock);
     e->next_ms = now + pause;
+    if (err && e->lease_until_ms > now + LEASE_MS / 2) /* perhaps it was lost: asked for again */
+        e->lease_until_ms = now + LEASE_MS / 2;
     e->running = false;
     pthread_mutex_unlock(&s->lock);
     return done > 0;

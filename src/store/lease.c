@@ -17,6 +17,7 @@ SQL(sql_extend,
 SQL(sql_change, "UPDATE lease SET owner = ?, fence = fence + 1, until_time = ?, update_time = ?"
                 " WHERE name = ? AND fence = ? AND until_time <= ?");
 SQL(sql_held, "SELECT 1 FROM lease WHERE name = ? AND owner = ? AND fence = ? AND until_time > ?");
+SQL(sql_ours, "SELECT 1 FROM lease WHERE name = ? AND owner = ? AND fence = ?");
 SQL(sql_nodes,
     "SELECT name, until_time, fence FROM lease WHERE name >= 'node/' AND name < 'node0'");
 
@@ -97,6 +98,17 @@ enum err lease_check(struct tx *tx, const struct lease *l, struct err_info *info
         &held, info);
     if (!e && !held)
         e = err_set(info, ERR_RETRY, "lease " STR_FMT " is lost", STR_ARG(l->name));
+    return e;
+}
+
+enum err lease_ours(struct tx *tx, const struct lease *l, bool *ret_ours, struct err_info *info)
+{
+    int64_t ours;
+    enum err e = tx_select_int(tx, &sql_ours,
+                               BINDS(bind_text(l->name), bind_text(l->owner), bind_int(l->fence)),
+                               &ours, info);
+    if (!e)
+        *ret_ours = ours != 0;
     return e;
 }
 

@@ -19,6 +19,9 @@ enum err lease_take(struct tx *tx, struct str name, struct str owner, int64_t fo
                     struct lease *ret, bool *ret_taken, struct err_info *info);
 /* ERR_RETRY when the lease is no longer this one. */
 enum err lease_check(struct tx *tx, const struct lease *lease, struct err_info *info);
+/* Has nobody else had it since? Also when its time is over: what counts is the fence. */
+enum err lease_ours(struct tx *tx, const struct lease *lease, bool *ret_ours,
+                    struct err_info *info);
 enum err lease_release(struct tx *tx, const struct lease *lease, struct err_info *info);
 
 /* A node id 0..511 for a new generator, as leases "node/N" for ten minutes; extend it every minute.

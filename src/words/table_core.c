@@ -104,6 +104,8 @@ const struct words_pair words_core[] = {
     { "the order was moved by somebody else", "订单已被其他操作改动" },
     { "the payment was changed by somebody else", "支付单已被其他操作改动" },
     { "the store is busy", "存储繁忙" },
+    { "the store is busy or the lease is lost", "存储繁忙，或任务租约已失效" },
+    { "the lease is lost", "任务租约已失效" },
     { "1 to 64 of [0-9A-Za-z_.:-], and not like a number of ours", "1 到 64 个字符，只能用 [0-9A-Za-z_.:-]，且不能与我方单号形式相同" },
     { "1 to 64 characters, no control characters, no blanks around it", "1 到 64 个字符，不含控制字符，首尾无空格" },
     { "1 to 256 characters, no control characters, no blanks around it", "1 到 256 个字符，不含控制字符，首尾无空格" },

@@ -131,6 +131,8 @@ static void fake_query(struct account *account, const struct channel_ctx *ctx, s
     (void)account;
     (void)ctx;
     fake_channel.queries++;
+    if (fake_channel.while_asked)
+        fake_channel.while_asked(fake_channel.while_asked_arg);
     *ret = (struct channel_answer) { .outcome = fake_channel.query_outcome,
                                      .fact_count = fake_channel.query_fact_count };
     for (size_t i = 0; i < ret->fact_count; i++) {
@@ -227,6 +229,7 @@ void flow_world_open(struct flow_world *f, bool threads)
     fake_channel.query_outcome = CHANNEL_UNKNOWN;
     fake_channel.query_fact_count = 0;
     fake_channel.key_not_after_ms = 0;
+    fake_channel.while_asked = NULL;
     fake_channel.learnt = (struct learnt_key) { .not_after_ms = 0 };
     world_open(&f->w, threads);
     f->c = (struct centre) { .env = f->w.env,

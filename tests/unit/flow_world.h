@@ -26,7 +26,9 @@ struct fake_channel {
     int64_t key_not_after_ms;
     struct registry *registry;
     struct account *while_refreshing; /* put into `registry` while the channel is asked, once */
-    struct learnt_key learnt;         /* what a refresh brings; no serial: nothing */
+    void (*while_asked)(void *arg);   /* on each query, before it is answered */
+    void *while_asked_arg;
+    struct learnt_key learnt; /* what a refresh brings; no serial: nothing */
 };
 extern struct fake_channel fake_channel;
 

@@ -24,6 +24,7 @@ struct again {
     struct callback_stored stored;
     struct callback_input in;
     bool gone;             /* somebody else was here, or it is done */
+    bool lost;             /* the job's lease */
     struct str unreadable; /* why there is no notice to apply */
     struct applied applied;
     struct fact unknown; /* a copy of applied.unknown */
@@ -152,10 +153,10 @@ static enum err again_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct again *g = arg;
     struct callback_stored row;
-    enum err e = still_ours(tx, g, &row, info);
+    enum err e = shift_check(g->c, tx, &g->lost, info);
 
     g->has_unknown = false;
-    if (e || g->gone)
+    if (e || g->lost || (e = still_ours(tx, g, &row, info)) || g->gone)
         return e;
     if (g->unreadable.n)
         return conclude(tx, g, &row, HANDLE_FAILED, g->unreadable, info);
@@ -279,13 +280,15 @@ static enum err handle_again(struct again *g, struct err_info *info)
     if (outcome == STORE_REFUSED && g->due) {
         g->unreadable = str_dup(g->a, str_sub(str_of(info->text), 0, 256));
         outcome = run(g, "callback.retry_failed", failed_rule, info);
-    } else if (outcome == STORE_COMMITTED)
+    } else if (outcome == STORE_COMMITTED && !g->lost)
         callback_tell(g->c, &g->in);
     if (outcome == STORE_COMMITTED && g->has_unknown && g->in.account &&
         !silence_of(g->silences, g->in.account->config.name))
         ask_channel(g);
     if (g->in.account)
         account_unref(g->in.account);
+    if (g->lost)
+        return err_set(info, ERR_BUSY, "the lease is lost");
     return outcome == STORE_COMMITTED ? ERR_OK : outcome == STORE_REFUSED ? ERR_INTERNAL : ERR_BUSY;
 }
 
@@ -309,7 +312,7 @@ enum err callback_due_turn(struct centre *c, size_t max, size_t *ret_done, struc
 
     struct silences silences = { 0 };
     *ret_done = 0;
-    for (size_t i = 0; i < page.n && !e; i++) {
+    for (size_t i = 0; i < page.n && !e && !shift_over(c); i++) {
         ARENA_AUTO a = arena_new(16384);
         struct again g = {
             .c = c, .a = a, .id = page.list[i].id, .due = page.list[i].due, .silences = &silences

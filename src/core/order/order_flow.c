@@ -244,7 +244,7 @@ enum code order_list(struct centre *c, const struct act *act, const struct order
 #define CANCEL_IDS (ORDER_SETTLE_IDS + 2)
 
 struct cancel {
-    const struct centre_settings *settings;
+    const struct centre *c;
     const struct act *act;
     int64_t order_id;
     unsigned slot;
@@ -257,6 +257,7 @@ struct cancel {
     struct order order;
     enum order_status from;
     bool found, done;
+    bool lost;                  /* the job's lease */
     struct silences *silences;  /* of the job's round; by hand NULL */
     int64_t open[ATTEMPTS_MAX]; /* attempts whose close is requested */
     size_t open_n;
@@ -295,8 +296,10 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct cancel *k = arg;
     struct order o;
-    enum err e;
+    enum err e = k->again_ms ? ERR_OK : shift_check(k->c, tx, &k->lost, info);
 
+    if (e || k->lost)
+        return e;
     k->found = k->done = false;
     k->open_n = 0;
     if ((e = order_load(tx, k->order_id, &o, info)))
@@ -306,7 +309,7 @@ static enum err cancel_rule(struct tx *tx, void *arg, struct err_info *info)
     k->found = true;
     k->from = o.status;
     if (!mutation_on(MUTATION_CANCEL_UNSETTLED) &&
-        (e = order_settle(tx, k->settings, k->order_id, &o, info)))
+        (e = order_settle(tx, &k->c->settings, k->order_id, &o, info)))
         return e;
     if (k->due_ms && (e = due_delete(tx, &order_due, k->due_ms, k->order_id, info)))
         return e;
@@ -340,6 +343,8 @@ static enum code cancel_flow(struct centre *c, struct cancel *k, enum store_clas
 {
     enum code code =
         centre_run(c, "order.cancel", class, k->slot, cancel_rule, k, CANCEL_IDS, refusal);
+    if (!code && k->lost)
+        return shift_lost(refusal);
     if (code || !k->found)
         return code;
     log_moved(c, &k->order, k->from, k->act->trace_id);
@@ -367,7 +372,7 @@ enum code order_cancel(struct centre *c, const struct act *act, struct number or
                        struct refusal *refusal)
 {
     struct cancel k = {
-        .settings = &c->settings,
+        .c = c,
         .act = act,
         .order_id = order_no.id,
         .slot = order_no.slot,
@@ -411,10 +416,11 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
 
     ARENA_AUTO arena = arena_new(8192);
     struct silences silences = { 0 };
-    for (size_t i = 0; i < page.n; i++) {
+    size_t i = 0;
+    for (; i < page.n && !shift_over(c); i++) {
         struct refusal refusal;
         struct act act = { .actor = STR("job:order"), .arena = arena };
-        struct cancel k = { .settings = &c->settings,
+        struct cancel k = { .c = c,
                             .act = &act,
                             .order_id = page.rows[i].id,
                             .slot = page.rows[i].slot,
@@ -422,10 +428,10 @@ enum err order_due_turn(struct centre *c, size_t max, size_t *ret_done, struct e
                             .due_ms = page.rows[i].due_ms,
                             .silences = &silences };
         if (cancel_flow(c, &k, STORE_BACKGROUND, &refusal) == CODE_BUSY)
-            return err_set(info, ERR_BUSY, "the store is busy");
+            return err_set(info, ERR_BUSY, "the store is busy or the lease is lost");
         arena_reset(arena); /* an order whose rule failed was logged; it must not stop the others */
     }
-    *ret_done = page.n;
+    *ret_done = i;
     return ERR_OK;
 }
 
@@ -496,23 +502,24 @@ static enum err sweep_rule(struct tx *tx, void *arg, struct err_info *info)
 }
 
 struct settle {
-    const struct centre_settings *settings;
+    const struct centre *c;
     int64_t order_id;
     struct arena *arena;
     struct order order;
     enum order_status from;
+    bool lost; /* the job's lease */
 };
 
 static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct settle *s = arg;
     struct order o;
-    enum err e = order_load(tx, s->order_id, &o, info);
+    enum err e = shift_check(s->c, tx, &s->lost, info);
 
-    if (e)
+    if (e || s->lost || (e = order_load(tx, s->order_id, &o, info)))
         return e;
     s->from = o.status;
-    if ((e = order_settle(tx, s->settings, s->order_id, &o, info)))
+    if ((e = order_settle(tx, &s->c->settings, s->order_id, &o, info)))
         return e;
     s->order = copy_order(s->arena, &o);
     return ERR_OK;
@@ -521,10 +528,12 @@ static enum err settle_rule(struct tx *tx, void *arg, struct err_info *info)
 enum code order_settle_now(struct centre *c, struct arena *a, int64_t order_id, unsigned slot,
                            struct refusal *refusal)
 {
-    struct settle s = { .settings = &c->settings, .order_id = order_id, .arena = a };
+    struct settle s = { .c = c, .order_id = order_id, .arena = a };
     enum code code = centre_run(c, "order.settle", STORE_BACKGROUND, slot, settle_rule, &s,
                                 ORDER_SETTLE_IDS, refusal);
 
+    if (!code && s.lost)
+        return shift_lost(refusal);
     if (!code)
         log_moved(c, &s.order, s.from, s.order.trace_id);
     return code;
@@ -542,7 +551,7 @@ enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired,
         enum err e = store_read(c->store, 0, "payment.unsettled", sweep_rule, s, info);
         if (e)
             return e;
-        for (size_t i = 0; i < s->n && repaired < max; i++) {
+        for (size_t i = 0; i < s->n && repaired < max && !shift_over(c); i++) {
             struct refusal refusal;
             if (!s->rows[i].unsettled)
                 continue;
@@ -556,7 +565,7 @@ enum err order_settle_sweep(struct centre *c, size_t max, size_t *ret_repaired,
             s->after = s->rows[s->n - 1];
         if (s->n == SWEEP_PAGE)
             env_sleep_ms(c->env, STORE_READ_PAUSE_MS);
-    } while (s->n == SWEEP_PAGE && repaired < max);
+    } while (s->n == SWEEP_PAGE && repaired < max && !shift_over(c));
     *ret_repaired = repaired;
     return ERR_OK;
 }

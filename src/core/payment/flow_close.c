@@ -240,6 +240,7 @@ struct due {
     unsigned slot;
     struct silences *silences;
     enum due_act act;
+    bool lost; /* the job's lease */
     struct payment payment;
 };
 
@@ -291,9 +292,11 @@ static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct due *d = arg;
     struct payment p;
-    enum err e;
+    enum err e = shift_check(d->c, tx, &d->lost, info);
 
     d->act = DUE_NOTHING;
+    if (e || d->lost)
+        return e;
     for (size_t i = 0; i < d->due_n; i++)
         if ((e = due_delete(tx, &payment_due, d->dues[i], d->id, info)))
             return e;
@@ -334,6 +337,8 @@ static enum code do_due(struct due *d, struct refusal *refusal)
 
     if (code)
         return code;
+    if (d->lost)
+        return shift_lost(refusal);
     kill_point("due.taken");
     switch (d->act) {
     case DUE_NOTHING:
@@ -413,16 +418,17 @@ enum err payment_due_turn(struct centre *c, size_t max, size_t *ret_done, struct
     if (e)
         return e;
     size_t n = choose(page, work);
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    for (; i < n && !shift_over(c); i++) {
         struct refusal refusal = { 0 };
         work[i].c = c;
         work[i].arena = arena;
         work[i].silences = &silences;
         if (do_due(&work[i], &refusal) == CODE_BUSY)
-            return err_set(info, ERR_BUSY, "the store is busy");
+            return err_set(info, ERR_BUSY, "the store is busy or the lease is lost");
         arena_reset(
             arena); /* a payment whose rule failed was logged; it must not stop the others */
     }
-    *ret_done = n;
+    *ret_done = i;
     return ERR_OK;
 }

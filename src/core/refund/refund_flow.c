@@ -26,6 +26,7 @@ struct turn {
     struct payment payment;
     struct str trouble; /* why it can be neither sent nor asked about */
     bool found, built;  /* the request was: none was stored */
+    bool lost;          /* the job's lease */
 };
 
 /* ---- before the rule ---- */
@@ -198,9 +199,11 @@ static enum err turn_rule(struct tx *tx, void *arg, struct err_info *info)
     struct turn *t = arg;
     struct refund r;
     struct payment p;
-    enum err e;
+    enum err e = shift_check(t->k.c, tx, &t->lost, info);
 
     t->k.did = REFUND_DID_NOTHING;
+    if (e || t->lost)
+        return e;
     t->k.turn_id = tx_new_id(tx);
     for (size_t i = 0; i < t->due_n; i++)
         if ((e = due_delete(tx, &refund_due, t->dues[i], t->id, info)))
@@ -250,6 +253,8 @@ static enum code do_turn(struct turn *t, struct refusal *refusal)
         return CODE_OK;
     prepare(t);
     code = centre_run(t->k.c, "refund.turn", t->k.class, t->slot, turn_rule, t, TURN_IDS, refusal);
+    if (!code && t->lost)
+        code = shift_lost(refusal);
     if (!code && t->k.did != REFUND_DID_NOTHING) {
         code = call(&t->k, refusal);
         if (t->silences)
@@ -323,16 +328,17 @@ enum err refund_due_turn(struct centre *c, size_t max, size_t *ret_done, struct 
     if (e)
         return e;
     size_t n = gather(page, work);
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    for (; i < n && !shift_over(c); i++) {
         struct refusal refusal = { 0 };
         work[i].k = (struct refund_call) {
             .c = c, .arena = arena, .actor = STR("job:refunds"), .class = STORE_BACKGROUND
         };
         work[i].silences = &silences;
         if (do_turn(&work[i], &refusal) == CODE_BUSY)
-            return err_set(info, ERR_BUSY, "the store is busy");
+            return err_set(info, ERR_BUSY, "the store is busy or the lease is lost");
         arena_reset(arena); /* one whose rule failed was logged; it must not stop the others */
     }
-    *ret_done = n;
+    *ret_done = i;
     return ERR_OK;
 }

@@ -57,6 +57,24 @@ static void assert_at(struct core *w, const struct refund *r, enum refund_status
 
 /* ---- sending ---- */
 
+/* The run lost its lease: nothing is sent, and nothing about the refund has changed. */
+static void under_a_stale_fence_nothing_is_sent(void **state)
+{
+    struct core *w = *state;
+    struct refund r = opened(w, 1000);
+    struct shift stale = { .lease = { STR("job/refunds"), STR("process/1"), 7, INT64_MAX },
+                           .until_us = INT64_MAX };
+    struct centre c = w->c;
+    struct err_info info = { 0 };
+    size_t done = 0;
+    c.shift = &stale;
+    assert_int_equal(refund_due_turn(&c, 100, &done, &info), ERR_BUSY);
+    assert_int_equal(refund_now(w, r.no).calls, 0);
+    expect_sent(w, &r, FACT_REFUND_DONE);
+    assert_int_equal(turn(w), 1);
+    assert_int_equal(refund_now(w, r.no).status, REFUND_SUCCESS);
+}
+
 static void sent_once_and_asked_about(void **state)
 {
     struct core *w = *state;
@@ -691,6 +709,7 @@ static void synced_by_hand(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        CORE_TEST(under_a_stale_fence_nothing_is_sent),
         CORE_TEST(sent_once_and_asked_about),
         CORE_TEST(done_at_once),
         CORE_TEST(nothing_happened_so_it_is_sent_again),

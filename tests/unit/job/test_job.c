@@ -6,6 +6,7 @@
 #include "consumer/consumer.h"
 #include "core/channel_key/channel_key.h"
 #include "core/incident/incident.h"
+#include "core/payment/flow.h"
 #include "job/job.h"
 
 #include <sched.h>
@@ -144,6 +145,152 @@ static void one_process_at_a_time(void **state)
     scheduler_stop(one);
     scheduler_free(one);
     scheduler_free(two);
+    end(&x);
+}
+
+struct takeover {
+    struct fixture *x;
+    struct scheduler *two;
+    int64_t away_ms;
+    int asked; /* by the other process, in the meantime */
+};
+
+/* While the first process waits for its first answer: the second one takes over and does all. */
+static void take_over(void *arg)
+{
+    struct takeover *t = arg;
+    fake_channel.while_asked = NULL;
+    int before = fake_channel.queries;
+    env_test_advance(&t->x->f.w.test, t->away_ms);
+    turn(t->two);
+    t->asked = fake_channel.queries - before;
+}
+
+/* Its lease ran out while it was away, or the other's clock is ahead: either way the first process
+ * takes in the answer it waits for, and begins nothing more. */
+static void who_lost_the_lease_begins_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        int64_t away_ms, ahead_ms;
+    } rows[] = { { "away", 61000, 0 }, { "clock ahead", 0, 61000 } };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fixture x;
+        struct attempt at[8];
+        struct env_test other;
+        begin(&x, false);
+        struct centre second = x.f.c;
+        struct job_context ctx = x.ctx;
+        second.process_id = 88;
+        second.env = &other.env;
+        ctx.centre = &second;
+        struct scheduler *one = scheduler_new(&x.ctx, 1), *two = scheduler_new(&ctx, 1);
+        struct takeover t = { .x = &x, .two = two, .away_ms = rows[i].away_ms };
+
+        fake_channel.query_outcome = CHANNEL_DONE; /* and nothing new */
+        turn(one); /* takes the leases */
+        flow_attempts(&x.f, at, COUNT(at));
+        env_test_advance(&x.f.w.test, 30000);
+        turn(one); /* extends them, and asks for all */
+        env_test_advance(&x.f.w.test, 61000);
+        env_init_test(&other, env_now_ms(x.f.w.env) + rows[i].away_ms + rows[i].ahead_ms, 2);
+        other.env.metrics = x.metrics;
+        fake_channel.queries = 0;
+        fake_channel.while_asked = take_over;
+        fake_channel.while_asked_arg = &t;
+        turn(one);
+        check_row(t.asked >= 7 && fake_channel.queries == 1 + t.asked, rows[i].what);
+        check_row(ASK(&x.f.w, "SELECT count(*) FROM channel_call") == 8 + 1 + t.asked,
+                  rows[i].what);
+        scheduler_stop(one);
+        scheduler_stop(two);
+        scheduler_free(one);
+        scheduler_free(two);
+        end(&x);
+    }
+}
+
+SQL(order_due_now, "INSERT INTO order_due (due, id) SELECT 1, id FROM order_info");
+SQL(callback_due_now, "UPDATE callback_log SET next_retry_time = 1");
+SQL(callback_due_row, "INSERT INTO callback_due (due, id) SELECT 1, id FROM callback_log");
+
+/* Every job's first rule checks the fence. */
+static void a_stale_fence_is_refused_by_every_job(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum err (*turn)(struct centre *c, size_t max, size_t *ret_done, struct err_info *info);
+    } rows[] = { { "payments", payment_due_turn },
+                 { "orders", order_due_turn },
+                 { "callbacks", callback_due_turn },
+                 { "settle", order_settle_sweep } };
+    struct fixture x;
+    begin(&x, false);
+    x.ctx.bus = NULL; /* nobody tells the order */
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    turn(s);
+    struct attempt paid = flow_attempt(&x.f, "A1"), open = flow_attempt(&x.f, "A2");
+    flow_callback(&x.f, x.f.account,
+                  notice_text(x.f.w.arena, "ok", "PAID", paid.pay_no, "T1", 8800));
+    flow_callback(&x.f, x.f.account, notice_text(x.f.w.arena, "raw", "PAID", open.pay_no, "T2", 1));
+    world_exec(&x.f.w, &order_due_now);
+    world_exec(&x.f.w, &callback_due_now);
+    world_exec(&x.f.w, &callback_due_row);
+    env_test_advance(&x.f.w.test, 90000);
+
+    struct shift stale = { .lease = { STR("job/query_payments"), STR("process/4d"), 7, INT64_MAX },
+                           .until_us = INT64_MAX };
+    struct centre c = x.f.c;
+    c.shift = &stale;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct err_info info = { .err = ERR_OK };
+        size_t done = 0;
+        check_row(rows[i].turn(&c, 10, &done, &info) == ERR_BUSY && done == 0, rows[i].name);
+    }
+    assert_int_equal(fake_channel.queries, 0);
+    assert_int_equal(flow_order(&x.f, paid.order_no).status, ORDER_PAYING);
+    c.shift = NULL; /* by hand, or in a test */
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct err_info info = { .err = ERR_OK };
+        size_t done = 0;
+        check_row(rows[i].turn(&c, 10, &done, &info) == ERR_OK, rows[i].name);
+    }
+    assert_true(fake_channel.queries > 0);
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
+static void a_slow_answer(void *arg)
+{
+    env_test_advance(&((struct fixture *)arg)->f.w.test, 10000);
+}
+
+/* A channel that takes ten seconds for each answer: a run leaves the rest to the next one before a
+ * minute is over, and that one follows at once. */
+static void a_long_run_is_split(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct attempt at[9];
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    flow_attempts(&x.f, at, COUNT(at));
+    turn(s);
+    env_test_advance(&x.f.w.test, 30000);
+    int64_t runs = figure(&x, "fenpay_job_runs_total", "query_payments,ok");
+    fake_channel.query_outcome = CHANNEL_DONE;
+    fake_channel.while_asked = a_slow_answer;
+    fake_channel.while_asked_arg = &x;
+    for (int asked = 0; asked < 9; asked = fake_channel.queries) {
+        turn(s);
+        assert_in_range(fake_channel.queries - asked, 1, 2 * JOB_RUN_MS / 10000 + 2);
+    }
+    assert_true(figure(&x, "fenpay_job_runs_total", "query_payments,ok") - runs >= 2);
+    scheduler_stop(s);
+    scheduler_free(s);
     end(&x);
 }
 
@@ -410,6 +557,9 @@ int main(void)
         cmocka_unit_test(the_table),
         cmocka_unit_test(every_job_runs_when_due),
         cmocka_unit_test(one_process_at_a_time),
+        cmocka_unit_test(who_lost_the_lease_begins_nothing),
+        cmocka_unit_test(a_stale_fence_is_refused_by_every_job),
+        cmocka_unit_test(a_long_run_is_split),
         cmocka_unit_test(an_idle_process_writes_little),
         cmocka_unit_test(from_callback_to_order_by_turns),
         cmocka_unit_test(keys_on_request_once_a_minute),
