@@ -37,7 +37,8 @@ extern const size_t job_count;
 
 struct scheduler;
 /* `workers` threads run due jobs; a job never runs twice at a time (lease "job/NAME" with a fence,
- * also between processes). A run that did `max`, or whose time was over, is followed by another at once. */
+ * also between processes). A run that did `max`, or whose time was over, is followed by another at
+ * once. */
 struct scheduler *scheduler_new(struct job_context *ctx, unsigned workers);
 enum err scheduler_start(struct scheduler *s, struct err_info *info);
 void scheduler_stop(struct scheduler *s);

@@ -253,12 +253,14 @@ static enum err take_open(struct tx *tx, struct due *d, struct payment *p, struc
     if (p->close_requested == CLOSE_NO && p->expire_ms <= now &&
         (e = payment_sql_close_requested(tx, p, CLOSE_EXPIRY, info)))
         return e;
+    bool silent = silence_of(d->silences, p->account);
+    if (p->close_requested != CLOSE_NO && silent) /* not asked: no rung is used up */
+        return due_insert(tx, &payment_due, now + SILENT_AGAIN_MS, p->no.id, info);
     if (p->close_requested != CLOSE_NO) {
         d->act = DUE_CLOSE;
         return payment_sql_schedule(tx, p, payment_next_close(now, p->expire_ms, stuck),
                                     p->query_count, info);
     }
-    bool silent = silence_of(d->silences, p->account);
     if (!silent)
         d->act = DUE_QUERY;
     /* An extra wake-up: its rung is still to come. Or the clock stepped back since the page was
@@ -314,10 +316,13 @@ static enum err due_rule(struct tx *tx, void *arg, struct err_info *info)
     case PAYMENT_FAILED:
     case PAYMENT_CLOSED:
         if (payment_close_waits(&p)) {
-            d->act = DUE_CLOSE;
+            int64_t now = tx_now_ms(tx);
+            bool silent = silence_of(d->silences, p.account);
+            d->act = silent ? DUE_NOTHING : DUE_CLOSE;
             e = due_insert(
                 tx, &payment_due,
-                payment_next_close(tx_now_ms(tx), p.expire_ms, d->c->settings.query_stuck_ms),
+                silent ? now + SILENT_AGAIN_MS
+                       : payment_next_close(now, p.expire_ms, d->c->settings.query_stuck_ms),
                 p.no.id, info);
         }
         break;

@@ -11,6 +11,9 @@
 
 #include <sched.h>
 
+#define MINUTE 60000LL
+#define HOUR   (60 * MINUTE)
+
 struct fixture {
     struct flow_world f;
     struct metrics *metrics;
@@ -189,7 +192,7 @@ static void who_lost_the_lease_begins_nothing(void **state)
         struct takeover t = { .x = &x, .two = two, .away_ms = rows[i].away_ms };
 
         fake_channel.query_outcome = CHANNEL_DONE; /* and nothing new */
-        turn(one); /* takes the leases */
+        turn(one);                                 /* takes the leases */
         flow_attempts(&x.f, at, COUNT(at));
         env_test_advance(&x.f.w.test, 30000);
         turn(one); /* extends them, and asks for all */
@@ -462,6 +465,39 @@ static void a_reload_is_not_undone_by_a_refresh(void **state)
     end(&x);
 }
 
+/* Four days without a word from the channel, and bytes that nobody can decrypt: what the jobs give
+ * up they tell somebody, once, and nothing has FAILED or was CLOSED for it. */
+static void a_give_up_is_an_incident(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct attempt at[5];
+    begin(&x, false);
+    struct scheduler *s = scheduler_new(&x.ctx, 1);
+    flow_attempts(&x.f, at, COUNT(at));
+    fake_channel.undecryptable = true;
+    flow_callback(&x.f, x.f.account,
+                  notice_text(x.f.w.arena, "raw", "PAID", at[0].pay_no, "T1", 8800));
+    /* By the minute at first: a silent account's other payments are asked about a minute later. */
+    for (int64_t passed = 0, step; passed < 96 * HOUR; passed += step) {
+        step = passed < 6 * HOUR ? MINUTE : HOUR;
+        env_test_advance(&x.f.w.test, step);
+        turn(s);
+    }
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM payment_order WHERE status <= 1"),
+                     COUNT(at));
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM order_info WHERE order_status = 1"),
+                     COUNT(at));
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM incident WHERE kind = 8 AND state = 0"),
+                     COUNT(at)); /* QUERY_STUCK */
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM incident WHERE kind = 9 AND state = 0"), 1);
+    assert_int_equal(ASK(&x.f.w, "SELECT count(*) FROM incident"), COUNT(at) + 1);
+    assert_true(fake_channel.queries > 96); /* and they are still asked about */
+    scheduler_stop(s);
+    scheduler_free(s);
+    end(&x);
+}
+
 SQL(wrong_winner, "UPDATE order_info SET pay_id = 5");
 SQL(no_evidence, "UPDATE payment_order SET evidence_kind = 0");
 SQL(overdrawn, "UPDATE payment_order SET refunded = paid_amount + 1");
@@ -560,6 +596,7 @@ int main(void)
         cmocka_unit_test(who_lost_the_lease_begins_nothing),
         cmocka_unit_test(a_stale_fence_is_refused_by_every_job),
         cmocka_unit_test(a_long_run_is_split),
+        cmocka_unit_test(a_give_up_is_an_incident),
         cmocka_unit_test(an_idle_process_writes_little),
         cmocka_unit_test(from_callback_to_order_by_turns),
         cmocka_unit_test(keys_on_request_once_a_minute),
