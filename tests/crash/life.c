@@ -15,7 +15,7 @@ static void keep(char to[33], struct str text)
 /* An answer that asks to come back; anything else that is no success is a complaint. */
 static enum drive not_now(struct place *p, const struct life *l, int status, struct str answer)
 {
-    if (!status)
+    if (!status || (status >= 500 && p->errors_are_the_end))
         return DRIVE_GONE;
     bool again = status == 503 || status == 409 || status == 202 || status == 429;
     if (!again)
@@ -215,6 +215,8 @@ enum drive life_drive(struct place *p, struct life *l)
         l->over = d == DRIVE_OVER;
         if (d != DRIVE_AGAIN)
             return d;
+        if (p->inside && store_failed(p->inside->store)) /* here a process would end itself */
+            return DRIVE_GONE;
         poll(NULL, 0, 5); /* leaves the processor to the server between two tries */
         place_move_clock(p, 500);
     }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -137,12 +138,17 @@ static enum err make_template(struct place *p, struct err_info *info)
     return e;
 }
 
-bool place_make(struct place *p, const char *name)
+bool place_make(struct place *p, const char *name, int disk_mb)
 {
     struct err_info info = { 0 };
     *p = (struct place) { .arena = arena_new(1 << 20), .lock = PTHREAD_MUTEX_INITIALIZER };
     snprintf(p->dir, sizeof p->dir, "/tmp/fenpay-%s-XXXXXX", name);
-    if (!mkdtemp(p->dir) || !make_clock(p))
+    if (!mkdtemp(p->dir))
+        return false;
+    char size[32];
+    snprintf(size, sizeof size, "size=%dm", disk_mb);
+    p->mounted = disk_mb && mount("fenpay-crash", p->dir, "tmpfs", 0, size) == 0;
+    if (!make_clock(p))
         return false;
     env_init_real(&p->env, NULL, NULL);
     p->client = client_new(&info);
@@ -165,6 +171,8 @@ void place_drop(struct place *p)
     http_server_stop(p->hook_server, 0);
     client_free(p->client);
     snprintf(command, sizeof command, "rm -rf %s", p->dir);
+    if (p->mounted)
+        umount2(p->dir, MNT_DETACH);
     if (system(command))
         print_error("%s stays\n", p->dir);
     arena_free(p->arena);
@@ -185,7 +193,7 @@ void place_begin(struct place *p)
     *p->ahead_ms = 0;
     p->hook_count = 0;
     p->complaint[0] = 0;
-    p->stop_pump = p->hold_callbacks = false;
+    p->stop_pump = p->hold_callbacks = p->errors_are_the_end = false;
     assert_int_equal(sandbox_new(&so, &p->sandbox, &info), ERR_OK);
     assert_int_equal(listen_on(p, "sandbox", sandbox_routes, p->sandbox, &p->sandbox_server, &info),
                      ERR_OK);
@@ -242,6 +250,7 @@ void place_kill(struct place *p)
 void place_end(struct place *p)
 {
     place_kill(p);
+    place_stop_inside(p);
     if (!p->sandbox)
         return;
     p->stop_pump = true;
@@ -251,7 +260,43 @@ void place_end(struct place *p)
     p->sandbox = NULL;
 }
 
+/* ---- inside ---- */
+
+void place_start_inside(struct place *p)
+{
+    struct err_info info = { 0 };
+    struct settings s = p->bench.site.settings;
+    struct runtime_options ro = { .settings = &s, .roles = ROLE_ALL, .store_vfs = "fault" };
+    s.store.url = str_printf(p->arena, "sqlite:%s/run.db", p->dir);
+    s.api.listen = s.notify.listen = s.ops.listen = STR("127.0.0.1:0");
+    s.api.loops = s.notify.loops = s.ops.loops = 1;
+    s.log.level = LOG_ERROR;
+    if (runtime_open(&ro, &p->inside, &info) || runtime_start(p->inside, &info))
+        fail_msg("%s", info.text);
+    p->server = (struct bench_server) {
+        .api_port = http_server_port(p->inside->api_server),
+        .notify_port = http_server_port(p->inside->notify_server),
+        .ops_port = http_server_port(p->inside->ops_server),
+    };
+}
+
+void place_stop_inside(struct place *p)
+{
+    if (p->inside)
+        runtime_close(p->inside);
+    p->inside = NULL;
+}
+
 /* ---- asking ---- */
+
+int place_ready(struct place *p, struct arena *a, struct str *ret_answer)
+{
+    int api_port = p->server.api_port;
+    p->server.api_port = p->server.ops_port;
+    int status = place_ask(p, a, "GET", STR("/readyz"), STR_NONE, ret_answer);
+    p->server.api_port = api_port;
+    return status;
+}
 
 int place_ask(struct place *p, struct arena *a, const char *method, struct str path,
               struct str body, struct str *ret_answer)

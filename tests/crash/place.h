@@ -20,6 +20,7 @@ struct hook { /* one webhook received */
 
 struct place {
     char dir[64];
+    bool mounted;
     struct arena *arena; /* of the whole test program */
     struct env env;
     _Atomic int64_t *ahead_ms; /* how far the clock was moved */
@@ -33,14 +34,18 @@ struct place {
     struct http_server *sandbox_server;
     pthread_t pump;
     _Atomic bool stop_pump, hold_callbacks;
-    pthread_mutex_t lock; /* of what follows */
+    struct runtime *inside;  /* instead of a process: on a disk that breaks */
+    bool errors_are_the_end; /* merchants take 5xx as they take no answer */
+    pthread_mutex_t lock;    /* of what follows */
     struct hook hooks[HOOKS_MAX];
     size_t hook_count;
     char complaint[512];
 };
 
-/* Keys, a database with one caller and one webhook, the receiver of webhooks. False: said why. */
-bool place_make(struct place *p, const char *name);
+/* Keys, a database with one caller and one webhook, the receiver of webhooks. False: said why.
+ * `disk_mb` not 0: all of it on a disk of its own of that size; `mounted` says whether it could be
+ * had. */
+bool place_make(struct place *p, const char *name, int disk_mb);
 void place_drop(struct place *p);
 
 /* A fresh database and fresh books; the clock is the machine's again. */
@@ -50,6 +55,9 @@ void place_start(struct place *p, const char *kill_at);
 /* The server must end by itself by SIGKILL, while the clock moves; else a complaint. */
 void place_wait_killed(struct place *p);
 void place_kill(struct place *p);
+/* The centre in this process, on the fault VFS, and its end. */
+void place_start_inside(struct place *p);
+void place_stop_inside(struct place *p);
 void place_end(struct place *p); /* also after a failed test */
 
 void place_move_clock(struct place *p, int64_t ms);
@@ -57,6 +65,7 @@ void place_move_clock(struct place *p, int64_t ms);
 /* A request of the merchant; 0: no (complete) answer. *ret_answer, in `a`, its body. */
 int place_ask(struct place *p, struct arena *a, const char *method, struct str path,
               struct str body, struct str *ret_answer);
+int place_ready(struct place *p, struct arena *a, struct str *ret_answer);     /* GET /readyz */
 struct str answer_field(struct arena *a, struct str answer, const char *name); /* STR_NONE */
 
 void complaint(struct place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -100,7 +100,7 @@ static void at_arbitrary_moments(void **state)
 static int make(void **state)
 {
     (void)state;
-    return place_make(&place, "load") ? 0 : -1;
+    return place_make(&place, "load", 0) ? 0 : -1;
 }
 static int drop(void **state)
 {

@@ -149,7 +149,7 @@ static void every_point_has_a_row(void **state)
 static int make(void **state)
 {
     (void)state;
-    return place_make(&place, "points") ? 0 : -1;
+    return place_make(&place, "points", 0) ? 0 : -1;
 }
 static int drop(void **state)
 {

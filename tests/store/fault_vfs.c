@@ -139,7 +139,9 @@ static int meets_fault(enum fault_op op, int ioerr)
     if (hit) {
         world.fired++;
         world.dead = world.kind == FAULT_POWER;
-        code = world.kind == FAULT_FULL ? SQLITE_FULL : ioerr;
+        code = world.kind == FAULT_FULL        ? SQLITE_FULL
+               : world.kind == FAULT_READ_ONLY ? SQLITE_READONLY
+                                               : ioerr;
     }
     pthread_mutex_unlock(&world.lock);
     return code;

@@ -25,7 +25,7 @@ enum fault_op {
     FAULT_DELETE = 64,
     FAULT_ANY = 127,
 };
-enum fault_kind { FAULT_IOERR, FAULT_FULL, FAULT_POWER };
+enum fault_kind { FAULT_IOERR, FAULT_FULL, FAULT_READ_ONLY, FAULT_POWER };
 
 void fault_vfs_register(void);
 /* No plan; every file is what it is now, durably. */
