@@ -193,7 +193,8 @@ void place_begin(struct place *p)
     *p->ahead_ms = 0;
     p->hook_count = 0;
     p->complaint[0] = 0;
-    p->stop_pump = p->hold_callbacks = p->errors_are_the_end = false;
+    p->stop_pump = p->hold_callbacks = false;
+    p->errors_are_the_end = false;
     assert_int_equal(sandbox_new(&so, &p->sandbox, &info), ERR_OK);
     assert_int_equal(listen_on(p, "sandbox", sandbox_routes, p->sandbox, &p->sandbox_server, &info),
                      ERR_OK);

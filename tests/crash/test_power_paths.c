@@ -44,7 +44,8 @@ static bool live_until_cut(struct place *p, const struct path *path, int nth, st
 
 static void go_on(struct place *p, struct life *lives)
 {
-    p->errors_are_the_end = p->hold_callbacks = false;
+    p->errors_are_the_end = false;
+    p->hold_callbacks = false;
     place_move_clock(p, 2 * 60 * 1000);
     place_start_inside(p);
     for (int i = 0; i < LIVES; i++)
