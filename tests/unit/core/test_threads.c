@@ -52,6 +52,15 @@ static void crowd_refund(struct account *account, const struct channel_ctx *ctx,
     *ret = (struct channel_answer) { .outcome = CHANNEL_DONE };
 }
 
+static void crowd_query_refund(struct account *account, const struct channel_ctx *ctx,
+                               struct str refund_no, struct channel_answer *ret)
+{
+    (void)account;
+    (void)ctx;
+    (void)refund_no;
+    *ret = (struct channel_answer) { .outcome = CHANNEL_DONE };
+}
+
 static struct channel_driver crowd_driver;
 static struct channel_info crowd_info;
 
@@ -68,6 +77,7 @@ static void crowd_open(struct crowd *k)
     crowd_driver = fake_driver;
     crowd_driver.prepay = crowd_prepay;
     crowd_driver.refund = crowd_refund;
+    crowd_driver.query_refund = crowd_query_refund;
     crowd_info = fake_wechat;
     crowd_info.refund_gap_ms = 0;
     crowd_info.driver = &crowd_driver;

@@ -33,7 +33,8 @@ struct peer {
     size_t count;
     pthread_t thread;
     atomic_int requests;
-    char request[4096];
+    pthread_mutex_t lock;
+    char request[4096]; /* the last one; under the lock */
     int end[2];
 };
 
@@ -51,20 +52,24 @@ static int listen_on(const char *address, int *ret_port)
 
 static bool read_request(struct peer *p, int fd)
 {
+    char request[sizeof p->request];
     size_t n = 0;
-    while (n < sizeof(p->request) - 1) {
+    while (n < sizeof(request) - 1) {
         struct pollfd either[] = { { .fd = fd, .events = POLLIN },
                                    { .fd = p->end[0], .events = POLLIN } };
         poll(either, 2, WAIT_MS);
-        ssize_t k = either[0].revents ? recv(fd, p->request + n, sizeof(p->request) - 1 - n, 0) : 0;
+        ssize_t k = either[0].revents ? recv(fd, request + n, sizeof(request) - 1 - n, 0) : 0;
         if (k <= 0)
             return false;
         n += (size_t)k;
-        p->request[n] = '\0';
-        char *end = strstr(p->request, "\r\n\r\n");
-        const char *length = strcasestr(p->request, "\r\nContent-Length:");
+        request[n] = '\0';
+        char *end = strstr(request, "\r\n\r\n");
+        const char *length = strcasestr(request, "\r\nContent-Length:");
         if (end &&
-            n >= (size_t)(end + 4 - p->request) + (length ? strtoul(length + 17, NULL, 10) : 0)) {
+            n >= (size_t)(end + 4 - request) + (length ? strtoul(length + 17, NULL, 10) : 0)) {
+            pthread_mutex_lock(&p->lock);
+            memcpy(p->request, request, n + 1);
+            pthread_mutex_unlock(&p->lock);
             atomic_fetch_add(&p->requests, 1);
             return true;
         }
@@ -72,11 +77,14 @@ static bool read_request(struct peer *p, int fd)
     return false;
 }
 
-/* What the peer read; counted after it was read, so looking at the count first orders the two. */
+/* A copy of what the peer read last. */
 static const char *seen(struct peer *p)
 {
     assert_true(atomic_load(&p->requests) > 0);
-    return p->request;
+    pthread_mutex_lock(&p->lock);
+    struct str copy = str_dup(arena, str_of(p->request));
+    pthread_mutex_unlock(&p->lock);
+    return str_cstr(arena, copy);
 }
 
 static void *play(void *arg)
@@ -118,6 +126,7 @@ static void peer_start(struct peer *p, const struct act *acts, size_t count)
     memset(p, 0, sizeof(*p));
     p->acts = acts;
     p->count = count;
+    pthread_mutex_init(&p->lock, NULL);
     p->listen_fd = listen_on("127.0.0.1", &p->port);
     assert_int_equal(listen(p->listen_fd, 8), 0);
     assert_int_equal(pipe(p->end), 0);
