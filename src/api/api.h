@@ -52,10 +52,18 @@ enum err caller_add_key(struct centre *c, struct str name, bool hmac, struct str
                         struct err_info *info);
 enum err caller_revoke_key(struct centre *c, struct str key_id, struct err_info *info);
 enum err caller_set_state(struct centre *c, struct str name, bool on, struct err_info *info);
+/* Persisted: pinned in caller_admin.c. How much of limits.rate_per_s a caller gets. */
+enum caller_rate { CALLER_RATE_NORMAL = 0, CALLER_RATE_HIGH = 1, CALLER_RATE_UNLIMITED = 2 };
+#define CALLER_RATES 3
+const char *caller_rate_name(enum caller_rate rate); /* "normal", "high" (ten times), "unlimited" */
+enum err caller_rate_parse(struct str name, enum caller_rate *ret, struct err_info *info);
+enum err caller_set_rate(struct centre *c, struct str name, enum caller_rate rate,
+                         struct err_info *info);
 struct caller_row {
     int64_t id;
     struct str name;
     unsigned permissions;
+    enum caller_rate rate;
     bool on;
     size_t keys;
 };

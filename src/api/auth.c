@@ -40,7 +40,7 @@ struct entry {
     char name[AUTH_CALLER_NAME_MAX];
     size_t name_length;
     unsigned permissions;
-    int rate_class;
+    enum caller_rate rate;
     int64_t until_us; /* on the monotonic clock; 0: free */
 };
 
@@ -129,7 +129,7 @@ static enum err lookup_rule(struct tx *tx, void *arg, struct err_info *info)
         .caller = caller.id,
         .name_length = caller.name.n,
         .permissions = caller.permissions,
-        .rate_class = caller.rate_class,
+        .rate = caller.rate,
     };
     memcpy(n->key_id, l->key_id.p, sizeof n->key_id);
     memcpy(n->name, caller.name.p, caller.name.n);
@@ -212,7 +212,7 @@ static struct identity identity_of(const struct entry *entry, struct arena *a)
     return (struct identity) {
         .caller = { entry->caller, str_dup(a, (struct str) { entry->name, entry->name_length }) },
         .permissions = entry->permissions,
-        .rate_class = entry->rate_class,
+        .rate = entry->rate,
     };
 }
 

@@ -6,6 +6,7 @@
 #ifndef FENPAY_API_AUTH_H
 #define FENPAY_API_AUTH_H
 
+#include "api/api.h"
 #include "core/centre.h"
 #include "crypto/digest.h"
 #include "net/http.h"
@@ -23,7 +24,7 @@ enum key_kind { KEY_BEARER = 1, KEY_HMAC = 2 };
 struct identity {
     struct caller_ref caller; /* the name is in the request's arena */
     unsigned permissions;
-    int rate_class;
+    enum caller_rate rate;
     struct str nonce; /* of a signed request, to be taken with auth_nonce_job; STR_NONE: bearer */
 };
 

@@ -70,17 +70,16 @@ void api_release_waiters(struct api_service *s)
 
 /* ---- admission ---- */
 
-/* Persisted in caller.rate_class: how many times the configured rate; 0: no limit. */
-static const int64_t rate_times[] = { 1, 10, 0 };
+/* How many times the configured rate; 0: no limit. */
+static const int64_t rate_times[CALLER_RATES] = {
+    [CALLER_RATE_NORMAL] = 1, [CALLER_RATE_HIGH] = 10
+};
 
 static bool take_rate(struct api_service *s, const struct identity *who, int rate_class,
                       struct refusal *refusal)
 {
-    size_t class = (size_t)who->rate_class < sizeof rate_times / sizeof *rate_times
-                       ? (size_t)who->rate_class
-                       : 0;
-    int64_t per_s = s->options.rate_per_s * rate_times[class];
-    int64_t burst = s->options.rate_burst * rate_times[class];
+    int64_t per_s = s->options.rate_per_s * rate_times[who->rate];
+    int64_t burst = s->options.rate_burst * rate_times[who->rate];
     int64_t wait_ms = 0;
 
     if (per_s <= 0)

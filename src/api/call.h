@@ -111,7 +111,7 @@ extern const struct shape order_create_body, order_list_query, order_cancel_body
 extern const struct shape payment_create_body, payment_get_query;
 extern const struct shape event_list_query;
 extern const struct shape incident_list_query, incident_resolve_body, incident_withdraw_body;
-extern const struct shape caller_create_body, caller_key_body;
+extern const struct shape caller_create_body, caller_key_body, caller_rate_body;
 extern const struct shape webhook_create_body, webhook_list_query;
 
 /* ---- the handlers ---- */
@@ -120,8 +120,8 @@ api_handler payment_post, payment_get_one, payment_post_sync, payment_post_close
 api_handler timeline_get;
 api_handler event_get_list, event_post_replay;
 api_handler incident_get_list, incident_get_one, incident_post_resolve, incident_post_withdraw;
-api_handler caller_get_list, caller_post, caller_post_key, caller_post_revoke, caller_post_enable,
-    caller_post_disable;
+api_handler caller_get_list, caller_post, caller_post_key, caller_post_revoke, caller_post_rate,
+    caller_post_enable, caller_post_disable;
 api_handler webhook_get_list, webhook_post, webhook_post_rotate, webhook_post_enable,
     webhook_post_disable;
 http_handler ops_health, ops_ready, ops_metrics;

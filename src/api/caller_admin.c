@@ -7,6 +7,8 @@
 #include "core/audit/audit.h"
 #include "crypto/secret.h"
 
+#include <assert.h>
+
 #define KEYS_PER_KIND_MAX 2
 #define NAME_SET          "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 #define PERMISSIONS_ALL   ((1u << PERMISSION_COUNT) - 1)
@@ -128,8 +130,7 @@ static enum err add_key_rule(struct tx *tx, void *arg, struct err_info *info)
 
     n->key.caller = caller.id;
     /* The caller's version makes two additions at once see each other. */
-    if ((e = caller_sql_touch(tx, &caller, caller.on, info)) ||
-        (e = key_sql_insert(tx, &n->key, info)))
+    if ((e = caller_sql_change(tx, &caller, info)) || (e = key_sql_insert(tx, &n->key, info)))
         return e;
     return audit_insert(
         tx, &(struct audit) { audit_id, n->who, STR("caller.add_key"), n->name, n->key.key_id },
@@ -219,7 +220,8 @@ static enum err set_state_rule(struct tx *tx, void *arg, struct err_info *info)
         return e == ERR_NOT_FOUND ? ERR_OK : e;
     if (caller.on == n->on)
         return ERR_OK;
-    if ((e = caller_sql_touch(tx, &caller, n->on, info)))
+    caller.on = n->on;
+    if ((e = caller_sql_change(tx, &caller, info)))
         return e;
     struct str act = n->on ? STR("caller.enable") : STR("caller.disable");
     return audit_insert(tx, &(struct audit) { audit_id, n->who, act, n->name, STR_NONE }, info);
@@ -230,6 +232,64 @@ enum err caller_set_state_by(struct centre *c, struct str who, struct str name, 
 {
     struct ending n = { .who = who, .name = name, .on = on };
     enum err e = run(c, "caller_set_state", set_state_rule, &n, 1, info);
+    if (!e && !n.found)
+        e = err_field(info, ERR_NOT_FOUND, "name", "no such caller");
+    return e;
+}
+
+/* ---- how much it may ask ---- */
+
+static_assert(CALLER_RATE_NORMAL == 0 && CALLER_RATE_HIGH == 1 && CALLER_RATE_UNLIMITED == 2,
+              "caller.rate_class is persisted");
+static const char *const rate_names[CALLER_RATES] = { "normal", "high", "unlimited" };
+
+const char *caller_rate_name(enum caller_rate rate)
+{
+    return rate_names[rate];
+}
+
+enum err caller_rate_parse(struct str name, enum caller_rate *ret, struct err_info *info)
+{
+    for (size_t i = 0; i < CALLER_RATES; i++)
+        if (str_eq(name, str_of(rate_names[i]))) {
+            *ret = (enum caller_rate)i;
+            return ERR_OK;
+        }
+    return err_field(info, ERR_INVALID, "rate", "normal, high or unlimited");
+}
+
+struct rating {
+    struct str who, name;
+    enum caller_rate rate;
+    bool found;
+};
+
+static enum err set_rate_rule(struct tx *tx, void *arg, struct err_info *info)
+{
+    struct rating *n = arg;
+    struct caller_record caller;
+    int64_t audit_id = tx_new_id(tx);
+    enum err e = caller_sql_by_name(tx, n->name, &caller, info);
+
+    n->found = !e;
+    if (e)
+        return e == ERR_NOT_FOUND ? ERR_OK : e;
+    if (caller.rate == n->rate)
+        return ERR_OK;
+    caller.rate = n->rate;
+    if ((e = caller_sql_change(tx, &caller, info)))
+        return e;
+    return audit_insert(tx,
+                        &(struct audit) { audit_id, n->who, STR("caller.rate"), n->name,
+                                          str_of(caller_rate_name(n->rate)) },
+                        info);
+}
+
+enum err caller_set_rate_by(struct centre *c, struct str who, struct str name,
+                            enum caller_rate rate, struct err_info *info)
+{
+    struct rating n = { .who = who, .name = name, .rate = rate };
+    enum err e = run(c, "caller_set_rate", set_rate_rule, &n, 1, info);
     if (!e && !n.found)
         e = err_field(info, ERR_NOT_FOUND, "name", "no such caller");
     return e;
@@ -324,6 +384,12 @@ enum err caller_add_key(struct centre *c, struct str name, bool hmac, struct str
                         struct err_info *info)
 {
     return caller_add_key_by(c, COMMAND, name, hmac, master_key, a, ret_key_id, ret_secret, info);
+}
+
+enum err caller_set_rate(struct centre *c, struct str name, enum caller_rate rate,
+                         struct err_info *info)
+{
+    return caller_set_rate_by(c, COMMAND, name, rate, info);
 }
 
 enum err caller_revoke_key(struct centre *c, struct str key_id, struct err_info *info)

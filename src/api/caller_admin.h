@@ -15,6 +15,8 @@ enum err caller_revoke_key_by(struct centre *c, struct str who, struct str key_i
                               struct err_info *info);
 enum err caller_set_state_by(struct centre *c, struct str who, struct str name, bool on,
                              struct err_info *info);
+enum err caller_set_rate_by(struct centre *c, struct str who, struct str name,
+                            enum caller_rate rate, struct err_info *info);
 enum err caller_find(struct centre *c, struct str name, int64_t *ret_id, struct err_info *info);
 
 #endif

@@ -8,9 +8,10 @@ SQL(caller_by_name,
     "SELECT id, name, permissions, rate_class, state, version FROM caller WHERE name = ?");
 SQL(caller_by_id,
     "SELECT id, name, permissions, rate_class, state, version FROM caller WHERE id = ?");
-SQL(caller_touch,
-    "UPDATE caller SET state = ?, version = ?, update_time = ? WHERE id = ? AND version = ?");
-SQL(caller_select_all, "SELECT id, name, permissions, state,"
+SQL(caller_change,
+    "UPDATE caller SET state = ?, rate_class = ?, version = ?, update_time = ? WHERE "
+    "id = ? AND version = ?");
+SQL(caller_select_all, "SELECT id, name, permissions, rate_class, state,"
                        " (SELECT COUNT(*) FROM caller_key k WHERE k.caller = c.id AND k.state = 0)"
                        " FROM caller c ORDER BY id LIMIT ?");
 
@@ -34,7 +35,7 @@ enum err caller_sql_insert(struct tx *tx, const struct caller_record *c, struct 
 {
     return tx_exec(tx, &caller_insert,
                    BINDS(bind_int(c->id), bind_text(c->name), bind_int(c->permissions),
-                         bind_int(c->rate_class), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
+                         bind_int(c->rate), bind_int(tx_now_ms(tx)), bind_int(tx_now_ms(tx))),
                    NULL, info);
 }
 
@@ -46,7 +47,7 @@ static enum err caller_row_read(struct query *q, struct caller_record *ret, stru
         .id = col_int(q, 0),
         .name = col_text(q, 1),
         .permissions = (unsigned)col_int(q, 2),
-        .rate_class = (int)col_int(q, 3),
+        .rate = (enum caller_rate)col_int(q, 3),
         .on = col_int(q, 4) == 0,
         .version = col_int(q, 5),
     };
@@ -65,11 +66,10 @@ enum err caller_sql_by_id(struct tx *tx, int64_t id, struct caller_record *ret,
     return caller_row_read(tx_select(tx, &caller_by_id, BINDS(bind_int(id))), ret, info);
 }
 
-enum err caller_sql_touch(struct tx *tx, const struct caller_record *c, bool on,
-                          struct err_info *info)
+enum err caller_sql_change(struct tx *tx, const struct caller_record *c, struct err_info *info)
 {
-    return tx_exec_one(tx, &caller_touch,
-                       BINDS(bind_int(on ? 0 : 1), bind_int(c->version + 1),
+    return tx_exec_one(tx, &caller_change,
+                       BINDS(bind_int(c->on ? 0 : 1), bind_int(c->rate), bind_int(c->version + 1),
                              bind_int(tx_now_ms(tx)), bind_int(c->id), bind_int(c->version)),
                        "the caller was changed by somebody else", info);
 }
@@ -85,8 +85,9 @@ enum err caller_sql_list(struct tx *tx, struct caller_row *ret, size_t max, size
             .id = col_int(q, 0),
             .name = col_text(q, 1),
             .permissions = (unsigned)col_int(q, 2),
-            .on = col_int(q, 3) == 0,
-            .keys = (size_t)col_int(q, 4),
+            .rate = (enum caller_rate)col_int(q, 3),
+            .on = col_int(q, 4) == 0,
+            .keys = (size_t)col_int(q, 5),
         };
     return query_end_n(q, n, ret_n, info);
 }

@@ -10,7 +10,7 @@ struct caller_record {
     int64_t id;
     struct str name;
     unsigned permissions;
-    int rate_class;
+    enum caller_rate rate;
     bool on;
     int64_t version;
 };
@@ -31,9 +31,9 @@ enum err caller_sql_by_name(struct tx *tx, struct str name, struct caller_record
                             struct err_info *info);
 enum err caller_sql_by_id(struct tx *tx, int64_t id, struct caller_record *ret,
                           struct err_info *info);
-/* Compare-and-set on the version: ERR_RETRY when somebody else was first. */
-enum err caller_sql_touch(struct tx *tx, const struct caller_record *c, bool on,
-                          struct err_info *info);
+/* State and rate as they now are in *c; compare-and-set on its version: ERR_RETRY when somebody
+ * else was first. */
+enum err caller_sql_change(struct tx *tx, const struct caller_record *c, struct err_info *info);
 enum err caller_sql_list(struct tx *tx, struct caller_row *ret, size_t max, size_t *ret_n,
                          struct err_info *info);
 

@@ -23,6 +23,14 @@ static const struct field caller_key_fields[] = {
 };
 const struct shape caller_key_body = SHAPE(struct caller_key_in, caller_key_fields);
 
+struct caller_rate_in {
+    struct str rate;
+};
+static const struct field caller_rate_fields[] = {
+    INPUT_TEXT(struct caller_rate_in, rate, REQUIRED, 1, 16, SET_ANY),
+};
+const struct shape caller_rate_body = SHAPE(struct caller_rate_in, caller_rate_fields);
+
 static void put_permissions(struct json_out *o, unsigned permissions)
 {
     json_key(o, "permissions");
@@ -52,6 +60,7 @@ void caller_get_list(struct api_call *call)
         json_begin_object(&r.out);
         json_kv_str(&r.out, "name", rows[i].name);
         put_permissions(&r.out, rows[i].permissions);
+        json_kv_str(&r.out, "rate", str_of(caller_rate_name(rows[i].rate)));
         json_kv_str(&r.out, "state", rows[i].on ? STR("on") : STR("off"));
         json_kv_int(&r.out, "keys", (int64_t)rows[i].keys);
         json_end_object(&r.out);
@@ -149,6 +158,19 @@ static void set_state(struct api_call *call, bool on)
                 caller_set_state_by(call->centre, call->act.actor, http_param(call->req, "name"),
                                     on, &info),
                 &info);
+}
+
+void caller_post_rate(struct api_call *call)
+{
+    const struct caller_rate_in *in = call->body;
+    struct err_info info = { 0 };
+    enum caller_rate rate;
+    enum err e = caller_rate_parse(in->rate, &rate, &info);
+
+    if (!e)
+        e = caller_set_rate_by(call->centre, call->act.actor, http_param(call->req, "name"), rate,
+                               &info);
+    answer_done(call, e, &info);
 }
 
 void caller_post_enable(struct api_call *call)

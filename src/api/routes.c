@@ -49,6 +49,8 @@
       caller_post,          no_input,           caller_create_body) \
     X(POST, "/v1/callers/{name}/keys",                 ADMIN, HEAVY,  SMALL, WORKER,  \
       caller_post_key,      no_input,           caller_key_body) \
+    X(POST, "/v1/callers/{name}/rate",                 ADMIN, HEAVY,  SMALL, WORKER,  \
+      caller_post_rate,     no_input,           caller_rate_body) \
     X(POST, "/v1/callers/{name}/enable",               ADMIN, HEAVY,  SMALL, WORKER,  \
       caller_post_enable,   no_input,           no_input) \
     X(POST, "/v1/callers/{name}/disable",              ADMIN, HEAVY,  SMALL, WORKER,  \

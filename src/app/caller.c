@@ -63,9 +63,10 @@ static enum err list(struct runtime *r, struct arena *a, bool json, struct err_i
                       (const struct printed[]) {
                           { "name", rows[i].name },
                           { "permissions", permission_names(a, rows[i].permissions), PRINTED_LIST },
+                          { "rate", str_of(caller_rate_name(rows[i].rate)) },
                           { "state", rows[i].on ? STR("on") : STR("off") },
                           { "keys", str_printf(a, "%zu", rows[i].keys), PRINTED_INT } },
-                      4);
+                      5);
     }
     return e;
 }
@@ -101,6 +102,16 @@ static enum err switch_caller(struct runtime *r, struct str name, bool on, bool 
     return e;
 }
 
+static enum err set_rate(struct runtime *r, struct str name, struct str word, bool json,
+                         struct err_info *info)
+{
+    enum caller_rate rate;
+    enum err e = caller_rate_parse(word, &rate, info);
+    if (!e && !(e = caller_set_rate(&r->centre, name, rate, info)))
+        command_print(json, (const struct printed[]) { { "name", name }, { "rate", word } }, 2);
+    return e;
+}
+
 static enum err revoke(struct runtime *r, struct str key_id, bool json, struct err_info *info)
 {
     enum err e = caller_revoke_key(&r->centre, key_id, info);
@@ -115,10 +126,10 @@ static enum err revoke(struct runtime *r, struct str key_id, bool json, struct e
 }
 
 static const char actions[] =
-    "list; add NAME; keys NAME; key NAME; revoke KEY_ID; on NAME; off NAME";
+    "list; add NAME; keys NAME; key NAME; revoke KEY_ID; rate NAME CLASS; on NAME; off NAME";
 
 struct caller_command {
-    struct str action, name;
+    struct str action, name, rate;
     unsigned permissions;
     bool hmac, json;
 };
@@ -152,6 +163,8 @@ static enum err act(struct runtime *r, struct arena *a, const struct caller_comm
     }
     if (str_eq(c->action, STR("revoke")))
         return revoke(r, c->name, c->json, info);
+    if (str_eq(c->action, STR("rate")))
+        return set_rate(r, c->name, c->rate, c->json, info);
     bool on = str_eq(c->action, STR("on"));
     if (on || str_eq(c->action, STR("off")))
         return switch_caller(r, c->name, on, c->json, info);
@@ -161,7 +174,7 @@ static enum err act(struct runtime *r, struct arena *a, const struct caller_comm
 int command_caller(const struct command *self, int argc, char **argv)
 {
     struct open_options open = OPEN_DEFAULTS;
-    struct str granted = STR("read,order,pay,refund"), words[2];
+    struct str granted = STR("read,order,pay,refund"), words[3];
     struct caller_command c = { 0 };
     size_t n = 0;
     int exit_code = EXIT_FINE;
@@ -172,7 +185,7 @@ int command_caller(const struct command *self, int argc, char **argv)
         { "hmac", OPTION_FLAG, &c.hmac, "", "With key: a signing secret instead of a bearer key" },
         { 0 },
     };
-    if (!args_parse(self, argc, argv, options, 1, 2, words, &n, &exit_code))
+    if (!args_parse(self, argc, argv, options, 1, 3, words, &n, &exit_code))
         return exit_code;
 
     ARENA_AUTO a = arena_new(8192);
@@ -186,6 +199,7 @@ int command_caller(const struct command *self, int argc, char **argv)
 
     c.action = words[0];
     c.name = n > 1 ? words[1] : STR_NONE;
+    c.rate = n > 2 ? words[2] : STR_NONE;
     c.json = open.json;
     if ((e = act(r, a, &c, &info)))
         exit_code = complain(self, e, &info);

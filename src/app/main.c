@@ -25,13 +25,14 @@ static const struct command commands[] = {
       "With the number of a stored callback its bytes are taken as they came in. Else headers and "
       "body come from files, for example as your proxy logged them, or as a capture shows them; "
       "the body must be unchanged to the byte." },
-    { "caller", command_caller, "ACTION [NAME]",
-      "Callers and their keys: list, add, keys, key, revoke, on, off",
+    { "caller", command_caller, "ACTION [NAME [CLASS]]",
+      "Callers and their keys: list, add, keys, key, revoke, rate, on, off",
       "  list            the callers\n"
       "  add NAME        a new caller, with its first key\n"
       "  keys NAME       the ids of its keys, never their secrets\n"
       "  key NAME        another key; two of a kind can be in use, to change over\n"
       "  revoke KEY_ID   ends a key\n"
+      "  rate NAME CLASS normal, high (ten times limits.rate_per_s) or unlimited\n"
       "  on NAME, off NAME" },
     { "webhook", command_webhook, "ACTION …", "Subscribers of events: list, add, rotate, on, off",
       "  list --caller NAME\n"

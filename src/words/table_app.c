@@ -16,7 +16,7 @@ const struct words_pair words_app[] = {
     { "Everything that ever happened to an order or payment, in time order", "按时间列出一笔订单或支付发生过的一切" },
     { "Handles a stored callback (C…) or delivers an event (E…) again", "重新处理已存储的回调（C…）或重新投递事件（E…）" },
     { "Why does this signature not verify: which part differs", "验签为什么失败：是哪一部分不同" },
-    { "Callers and their keys: list, add, keys, key, revoke, on, off", "接入方及其密钥：list、add、keys、key、revoke、on、off" },
+    { "Callers and their keys: list, add, keys, key, revoke, rate, on, off", "接入方及其密钥：list、add、keys、key、revoke、rate、on、off" },
     { "Subscribers of events: list, add, rotate, on, off", "事件订阅：list、add、rotate、on、off" },
     { "What needs a person: list, show, resolve, withdraw", "需要人工处理的异常单：list、show、resolve、withdraw" },
     { "Plays seeded lives of the whole centre with everything going wrong, and checks them", "按种子模拟整个支付中心的运行，注入各种故障并核对" },
@@ -25,8 +25,8 @@ const struct words_pair words_app[] = {
     { "Makes a master key; encrypts or decrypts values for the configuration", "生成主密钥；加密或解密配置值" },
     { "Measures this machine: callbacks, payments, reads, delivery", "测量本机性能：回调、支付、查询、投递" },
 
-    { "  list            the callers\n  add NAME        a new caller, with its first key\n  keys NAME       the ids of its keys, never their secrets\n  key NAME        another key; two of a kind can be in use, to change over\n  revoke KEY_ID   ends a key\n  on NAME, off NAME",
-      "  list            列出接入方\n  add NAME        新接入方及其第一个密钥\n  keys NAME       列出其密钥的 key id（不含密钥内容）\n  key NAME        再加一个密钥；每种最多同时两个，便于轮换\n  revoke KEY_ID   停用一个密钥\n  on NAME, off NAME   启用、停用" },
+    { "  list            the callers\n  add NAME        a new caller, with its first key\n  keys NAME       the ids of its keys, never their secrets\n  key NAME        another key; two of a kind can be in use, to change over\n  revoke KEY_ID   ends a key\n  rate NAME CLASS normal, high (ten times limits.rate_per_s) or unlimited\n  on NAME, off NAME",
+      "  list            列出接入方\n  add NAME        新接入方及其第一个密钥\n  keys NAME       列出其密钥的 key id（不含密钥内容）\n  key NAME        再加一个密钥；每种最多同时两个，便于轮换\n  revoke KEY_ID   停用一个密钥\n  rate NAME CLASS 限流等级：normal、high（limits.rate_per_s 的十倍）或 unlimited\n  on NAME, off NAME   启用、停用" },
     { "  list --caller NAME\n  add URL --caller NAME [--types LIST]   prints its signing secret, once\n  rotate ID --caller NAME                a new secret; the old one signs beside it until the next\n  on ID --caller NAME, off ID --caller NAME",
       "  list --caller NAME                     列出订阅\n  add URL --caller NAME [--types LIST]   签名密钥只显示一次\n  rotate ID --caller NAME                换新密钥，旧密钥同时签名直到下次更换\n  on ID --caller NAME, off ID --caller NAME   启用、停用" },
     { "  list                     those that are open\n  show NO                  one, with what may be done about it\n  resolve ACTION NO…       does it (docs/incidents.md says what each does); much money needs a second person\n  withdraw NO              takes back what waits for a second person",
@@ -104,6 +104,7 @@ const struct words_pair words_app[] = {
     { "With the number of a stored callback its bytes are taken as they came in. Else headers and body come from files, for example as your proxy logged them, or as a capture shows them; the body must be unchanged to the byte.", "给出已存储的回调号时使用收到的原始字节。否则请求头和报文来自文件，例如代理日志或抓包；报文必须逐字节不变。" },
 
     /* callers, webhooks */
+    { "normal, high or unlimited", "normal、high 或 unlimited" },
     { "no such key: revoke wants a key id, as caller keys NAME lists them", "没有这个密钥：revoke 需要 key id，可用 caller keys 名称 查看" },
     { "--caller NAME says whose webhooks", "请用 --caller 名称 指定接入方" },
     { "no such webhook", "没有这个订阅" },

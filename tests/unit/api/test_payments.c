@@ -322,6 +322,7 @@ static void a_caller_has_its_rate(void **state)
     (void)state;
     struct api_world *t = calloc(1, sizeof *t);
     const char *second;
+    struct err_info info = { 0 };
     api_world_open(t, 3, api_routes);
     const char *path = there_is(t, PAYMENT_SUCCESS);
     for (int i = 0; i < 3; i++)
@@ -333,6 +334,16 @@ static void a_caller_has_its_rate(void **state)
     assert_int_equal(api_ask(t, second, "GET", path, "", NULL), 404); /* has its own */
     env_test_advance(&t->w.test, 1000);
     assert_int_equal(api_get(t, path), 200);
+
+    assert_ok(caller_set_rate(&t->centre, STR("second"), CALLER_RATE_HIGH, &info));
+    env_test_advance(&t->w.test, 10000); /* by then it is known everywhere */
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(api_ask(t, second, "GET", path, "", NULL), 404);
+    assert_int_equal(api_ask(t, second, "GET", path, "", NULL), 429);
+    assert_ok(caller_set_rate(&t->centre, STR("second"), CALLER_RATE_UNLIMITED, &info));
+    env_test_advance(&t->w.test, 10000);
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(api_ask(t, second, "GET", path, "", NULL), 404);
     api_world_close(t);
     free(t);
 }

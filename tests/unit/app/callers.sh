@@ -32,7 +32,10 @@ wants 1 'the name is taken' caller add shop
 wants 0 '^bearer +fp_' caller key shop
 secret=$(sed -n 's/^bearer *//p' out)
 wants 1 'two keys of this kind' caller key shop
-wants 0 '"permissions":\["read","order","pay","refund"\],"state":"on","keys":2\}$' caller list --json
+wants 0 '^rate +high' caller rate shop high
+wants 2 'normal, high or unlimited' caller rate shop higher
+wants 1 'no such caller' caller rate nobody high
+wants 0 '"permissions":\["read","order","pay","refund"\],"rate":"high","state":"on","keys":2\}$' caller list --json
 wants 0 '"kind":"bearer","state":"on","created":"20' caller keys shop --json
 ! grep -q "${secret#fp_*_}" out || { echo "a secret is shown again"; bad=1; }
 key=$(sed -n '1s/.*"key_id":"\([^"]*\)".*/\1/p' out)
