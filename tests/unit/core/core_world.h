@@ -65,9 +65,10 @@ static inline enum err fake_build(const struct account *account, const struct pr
                                   struct err_info *info)
 {
     void (*race)(struct core * w) = fake_core(account)->at_build;
-    fake_core(account)->at_build = NULL;
-    if (race)
+    if (race) {
+        fake_core(account)->at_build = NULL; /* once; and untouched where many threads build */
         race(fake_core(account));
+    }
     if (fake_core(account)->build_result)
         return err_field(info, fake_core(account)->build_result, "payer", "not for this channel");
     ret->endpoint = STR("/fake/pay");
