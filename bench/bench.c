@@ -23,7 +23,8 @@ struct measure {
         MEASURE_CALLBACKS,
         MEASURE_DUPLICATES,
         MEASURE_PAYMENTS,
-        MEASURE_READS
+        MEASURE_READS,
+        MEASURE_JOBS
     } kind;
     size_t count, quick_count; /* requests; for a start: open payments */
     unsigned connections;
@@ -40,6 +41,7 @@ static const struct measure measures[] = {
     { "delivery", MEASURE_CALLBACKS, 40000, 4000, 256, 2000, false },
     { "payments", MEASURE_PAYMENTS, 12000, 1000, 32, 0, false },
     { "reads", MEASURE_READS, 300000, 30000, 128, 0, true },
+    { "jobs", MEASURE_JOBS, 100000, 5000, 0, 0, false },
 };
 #define MEASURE_COUNT (sizeof measures / sizeof *measures)
 #define RUNS_MAX      9
@@ -347,6 +349,54 @@ static int by_p99(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int by_took(const void *a, const void *b)
+{
+    int64_t x = ((const struct bench_jobs *)a)->took_us,
+            y = ((const struct bench_jobs *)b)->took_us;
+    return (x > y) - (x < y);
+}
+
+static enum err measure_jobs(struct bench *b, const struct measure *m, struct err_info *info)
+{
+    struct bench_jobs all[RUNS_MAX];
+    struct bench_floors floors = { 0 };
+    struct outcome none = { 0 };
+    enum err e = bench_floors_measure(&b->site, false, &floors, info);
+    for (size_t i = 0; i < b->runs && !e; i++)
+        e = bench_jobs_run(&b->site, &all[i], info);
+    if (e)
+        return e;
+
+    qsort(all, b->runs, sizeof *all, by_took);
+    const struct bench_jobs *median = &all[b->runs / 2];
+    int64_t count = (int64_t)b->site.payment_count;
+    BUF_AUTO text = { 0 };
+    struct json_out out;
+    buf_init(&text, 1 << 16);
+    json_out_init(&out, &text);
+    json_begin_object(&out);
+    json_kv_str(&out, "name", str_of(m->name));
+    json_kv_int(&out, "due_rows", count);
+    json_kv_int(&out, "rate_per_s", count * 1000000 / (median->took_us ? median->took_us : 1));
+    put_ms(&out, "took_ms", median->took_us);
+    json_kv_int(&out, "turns", median->turns);
+    put_ms(&out, "longest_turn_ms", median->longest_turn_us);
+    json_kv_int(&out, "found_paid", median->paid);
+    json_key(&out, "runs_ms");
+    json_begin_array(&out);
+    for (size_t i = 0; i < b->runs; i++)
+        json_put_int(&out, all[i].took_us / 1000);
+    json_end_array(&out);
+    put_floors(&out, &none, &floors);
+    put_machine(&out);
+    json_end_object(&out);
+    printf("%-20s %8lld/s  %lld due rows in %lld s, the longest turn %lld ms\n", m->name,
+           (long long)(count * 1000000 / (median->took_us ? median->took_us : 1)), (long long)count,
+           (long long)(median->took_us / 1000000), (long long)(median->longest_turn_us / 1000));
+    fflush(stdout);
+    return write_result(b, m->name, buf_str(&text), info);
+}
+
 static enum err measure(struct bench *b, const struct measure *m, struct err_info *info)
 {
     bool start = m->kind == MEASURE_START;
@@ -443,6 +493,7 @@ int command_bench(const struct command *self, int argc, char **argv)
                                  &b.site, &info);
     for (size_t i = 0; i < MEASURE_COUNT && !e; i++)
         if (wanted(&measures[i], names, n))
-            e = measure(&b, &measures[i], &info);
+            e = measures[i].kind == MEASURE_JOBS ? measure_jobs(&b, &measures[i], &info)
+                                                 : measure(&b, &measures[i], &info);
     return e ? complain(self, e, &info) : EXIT_FINE;
 }

@@ -60,6 +60,13 @@ int64_t bench_metric(const struct bench_server *s, const char *name,
                      struct arena *a); /* one value of /metrics; -1 when absent */
 void bench_stop(int pid);              /* SIGTERM and wait */
 
+/* ---- the query job with a backlog: all payments of the site due at once (jobs.c) ---- */
+struct bench_jobs {
+    int64_t took_us, longest_turn_us; /* a turn: each due job runs once */
+    int64_t turns, paid;
+};
+enum err bench_jobs_run(const struct bench_site *b, struct bench_jobs *ret, struct err_info *info);
+
 /* ---- floors: what the machine can do right now (floors.c) ---- */
 struct bench_floors {
     int64_t rsa_verify_per_s, fsync_us, bare_http_per_s;

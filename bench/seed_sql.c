@@ -36,6 +36,12 @@ SQL(clone_payment,
 
 SQL(add_due, "INSERT INTO payment_due (due, id) VALUES (?, ?)");
 
+/* The rungs a minute apart, so that no two rows fall on one another. */
+SQL(due_rows, "UPDATE payment_due SET due = ? - id % 60000");
+SQL(due_rungs, "UPDATE payment_order SET next_query_time = ? - id % 60000");
+SQL(any_due, "SELECT 1 FROM payment_due WHERE due <= ? LIMIT 1");
+SQL(count_paid, "SELECT COUNT(*) FROM payment_order WHERE status = 2");
+
 SQL(count_callbacks, "SELECT COUNT(*) FROM callback_log WHERE handle_result = 1");
 SQL(count_orders, "SELECT COUNT(*) FROM order_info WHERE order_status = 2");
 SQL(any_pending, "SELECT COUNT(*) FROM (SELECT due FROM outbox_due LIMIT 1) d");
@@ -60,6 +66,19 @@ enum err seed_clone(struct tx *tx, const struct seed *s, struct err_info *info)
     if (e)
         return e;
     return tx_exec(tx, &add_due, BINDS(bind_int(s->due_ms), bind_int(s->payment.id)), NULL, info);
+}
+
+enum err seed_make_due(struct tx *tx, int64_t now_ms, struct err_info *info)
+{
+    enum err e = tx_exec(tx, &due_rows, BINDS(bind_int(now_ms)), NULL, info);
+    return e ? e : tx_exec(tx, &due_rungs, BINDS(bind_int(now_ms)), NULL, info);
+}
+
+enum err seed_count_due(struct tx *tx, int64_t now_ms, int64_t *ret_left, int64_t *ret_paid,
+                        struct err_info *info)
+{
+    enum err e = tx_select_int(tx, &any_due, BINDS(bind_int(now_ms)), ret_left, info);
+    return e || *ret_left ? e : tx_select_int(tx, &count_paid, NO_BINDS, ret_paid, info);
 }
 
 enum err seed_count(struct tx *tx, void *arg, struct err_info *info)
