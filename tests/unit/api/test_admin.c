@@ -63,14 +63,19 @@ static void a_caller_is_made_used_and_ended(void **state)
     assert_int_equal(api_ask(t, second, "GET", "/v1/orders", "", NULL), 401);
     assert_int_equal(post(t, "/v1/keys/0000000000000000/revoke", NULL), 404);
 
+    assert_int_equal(post(t, "/v1/callers/web/rate", "{\"rate\":\"high\"}"), 200);
+    assert_int_equal(post(t, "/v1/callers/web/rate", "{\"rate\":\"higher\"}"), 400);
+    assert_str(api_member(t, "field"), "rate");
+    assert_int_equal(post(t, "/v1/callers/none/rate", "{\"rate\":\"high\"}"), 404);
+
     assert_int_equal(post(t, "/v1/callers/web/disable", NULL), 200);
     assert_int_equal(api_ask(t, key, "GET", "/v1/orders", "", NULL), 401);
     assert_int_equal(post(t, "/v1/callers/web/enable", NULL), 200);
     assert_int_equal(api_ask(t, key, "GET", "/v1/orders", "", NULL), 200);
     assert_int_equal(get(t, "/v1/callers"), 200);
     assert_non_null(strstr(t->answer.body, "{\"name\":\"web\",\"permissions\":[\"read\",\"pay\"],"
-                                           "\"state\":\"on\",\"keys\":2}"));
-    assert_int_equal(ASK(&t->w, "SELECT COUNT(*) FROM audit_log WHERE who = 'caller:root'"), 6);
+                                           "\"rate\":\"high\",\"state\":\"on\",\"keys\":2}"));
+    assert_int_equal(ASK(&t->w, "SELECT COUNT(*) FROM audit_log WHERE who = 'caller:root'"), 7);
 }
 
 SQL(secret_of, "SELECT secret FROM webhook WHERE id = ?");
