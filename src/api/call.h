@@ -28,6 +28,7 @@ struct api_service {
 
 struct api_call;
 typedef void api_handler(struct api_call *call);
+typedef bool api_show(struct api_call *call, bool at_last); /* see call_wait */
 
 /* What the API knows of a route beyond struct http_route; same order, same index. */
 struct api_route {
@@ -52,6 +53,7 @@ struct api_call {
     struct act act;
     const void *query, *body; /* as the route's shapes say */
     bool suspended;
+    api_show *show; /* of a long poll */
 };
 
 /* The path parameter as a number of that kind; refuses with `code` when it is none. False:
@@ -96,6 +98,12 @@ void call_refuse_field(struct api_call *call, enum code code, const char *field,
  */
 void call_refuse_err(struct api_call *call, enum err e, const struct err_info *info);
 
+/* A long poll: answered by `show` (which says whether it answered; with `at_last` it must) when
+ * that finds it final, when a commit touches the payment, or after `wait_ms`. On the polling
+ * thread. */
+#define CALL_WAIT_S_MAX 30
+void call_wait(struct api_call *call, int64_t pay_id, int64_t wait_ms, api_show *show);
+
 /* The same for requests that never became a call (admission, the server's own refusals). */
 void error_answer(struct http_request *req, const struct refusal *refusal);
 /* The code for a refusal of the HTTP server: `word` if it is one of ours, else by the status. */
@@ -109,6 +117,7 @@ struct str error_said(struct http_request *req, struct str en);
 extern const struct shape no_input;
 extern const struct shape order_create_body, order_list_query, order_cancel_body;
 extern const struct shape payment_create_body, payment_get_query;
+extern const struct shape refund_create_body, refund_get_query;
 extern const struct shape event_list_query;
 extern const struct shape incident_list_query, incident_resolve_body, incident_withdraw_body;
 extern const struct shape caller_create_body, caller_key_body, caller_rate_body;
@@ -117,6 +126,7 @@ extern const struct shape webhook_create_body, webhook_list_query;
 /* ---- the handlers ---- */
 api_handler order_post, order_get_one, order_get_list, order_post_cancel, order_post_complete;
 api_handler payment_post, payment_get_one, payment_post_sync, payment_post_close;
+api_handler refund_post, refund_get_one, refund_get_list, refund_post_sync;
 api_handler timeline_get;
 api_handler event_get_list, event_post_replay;
 api_handler incident_get_list, incident_get_one, incident_post_resolve, incident_post_withdraw;

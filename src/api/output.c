@@ -181,6 +181,50 @@ void output_payment(struct json_out *o, const struct payment *p, struct arena *a
     output_time(o, "update_time", p->update_ms, a);
 }
 
+/* ---- refunds ---- */
+
+static void put_line(struct json_out *o, const struct refund_line *line)
+{
+    json_begin_object(o);
+    json_kv_int(o, "line_no", line->line_no);
+    json_kv_int(o, "quantity", line->quantity);
+    output_money(o, "amount", line->amount);
+    json_end_object(o);
+}
+
+void output_refund(struct json_out *o, const struct refund *r, struct arena *a)
+{
+    enum refund_status shown = r->status == REFUND_INIT ? REFUND_PROCESSING : r->status;
+
+    output_number(o, "refund_no", r->no);
+    output_number(o, "pay_no", r->pay_no);
+    output_number(o, "order_no", r->order_no);
+    json_kv_str(o, "status", str_of(refund_status_name(shown)));
+    json_kv_str(o, "origin", str_of(refund_origin_name(r->origin)));
+    json_kv_str(o, "currency", money_currency(&r->amount));
+    output_money(o, "amount", r->amount);
+    if (r->line_count) {
+        json_key(o, "items");
+        json_begin_array(o);
+        for (size_t i = 0; i < r->line_count; i++)
+            put_line(o, &r->lines[i]);
+        json_end_array(o);
+    }
+    json_kv_str(o, "request_id", r->request_id);
+    json_kv_str(o, "reason", r->reason);
+    if (r->held)
+        json_kv_bool(o, "held", true);
+    if (r->late)
+        json_kv_bool(o, "late", true);
+    json_kv_str(o, "account", r->account);
+    json_kv_str(o, "channel_refund_id", r->channel_refund_id);
+    json_kv_str(o, "channel_code", r->error_code);
+    json_kv_str(o, "channel_message", r->error_message);
+    output_time(o, "done_time", r->done_ms, a);
+    output_time(o, "create_time", r->create_ms, a);
+    output_time(o, "update_time", r->update_ms, a);
+}
+
 /* ---- incidents ---- */
 
 void output_incident_members(struct json_out *o, const struct incident_row *row, struct arena *a)

@@ -8,6 +8,7 @@
 #include "core/incident/incident.h"
 #include "core/payment/payment.h"
 #include "core/order/order.h"
+#include "core/refund/refund.h"
 
 void output_number(struct json_out *o, const char *key,
                    struct number no); /* nothing for "no number" */
@@ -19,6 +20,9 @@ void output_order(struct json_out *o, const struct order *order, bool items,
                   struct arena *a); /* members */
 void output_payment(struct json_out *o, const struct payment *payment,
                     struct arena *a); /* members */
+/* Members. One that was stored and not yet taken by the channel is PROCESSING, too: to a caller it
+ * is the same. */
+void output_refund(struct json_out *o, const struct refund *refund, struct arena *a);
 void output_incident(struct json_out *o, const struct incident_row *row,
                      struct arena *a); /* an element */
 void output_incident_members(struct json_out *o, const struct incident_row *row, struct arena *a);

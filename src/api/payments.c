@@ -1,14 +1,11 @@
 /* payments.c -- /v1/payments: start, read (with long poll), sync, close. */
 #include "api/orders.h"
 #include "api/output.h"
-#include "api/waiters.h"
 #include "channel/registry.h"
 #include "core/payment/flow.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
-
-#define WAIT_S_MAX 30
 
 /* An order of its own may stand in the request beside the payment's inputs; the two share
  * merchant_order_no, user_id and request_id. */
@@ -37,7 +34,7 @@ struct payment_get_in {
     struct opt_int wait_s;
 };
 static const struct field payment_get_fields[] = {
-    INPUT_INT(struct payment_get_in, wait_s, OPTIONAL, 0, WAIT_S_MAX),
+    INPUT_INT(struct payment_get_in, wait_s, OPTIONAL, 0, CALL_WAIT_S_MAX),
 };
 const struct shape payment_get_query = SHAPE(struct payment_get_in, payment_get_fields);
 
@@ -186,60 +183,27 @@ static bool read_payment(struct api_call *call, struct payment *ret)
     return true;
 }
 
-/* From here on a read sees everything committed before: the turn's shared snapshot may be older
- * than the wake. */
-static void renew_snapshot(struct api_call *call)
+static bool show_payment(struct api_call *call, bool at_last)
 {
-    store_reads_end(call->centre->store);
-    store_reads_begin(call->centre->store);
-}
-
-static void answer_waiter(struct http_request *req, void *arg)
-{
-    struct api_call *call = arg;
-    struct payment p;
-    (void)req;
-
-    renew_snapshot(call);
-    if (read_payment(call, &p))
-        send_payment(call, &p, 200);
-}
-
-static void wait_for_payment(struct api_call *call, struct number no, int64_t wait_ms)
-{
-    struct waiter *w = arena_one(call->arena, struct waiter);
     struct payment p;
 
-    *w = (struct waiter) {
-        .payment = no.id, .req = call->req, .answer = answer_waiter, .arg = call
-    };
-    bool entered = waiters_enter(call->service->waiters, w);
-    renew_snapshot(call);
-    bool found = read_payment(call, &p);
-    if (found && !is_final(&p) && entered) {
-        if (!call->suspended)
-            http_suspend(call->req);
-        waiters_wait(w, wait_ms);
-        return;
-    }
-    if (entered)
-        waiters_leave(w);
-    if (found)
-        send_payment(call, &p, 200);
+    if (!read_payment(call, &p))
+        return true;
+    if (!at_last && !is_final(&p))
+        return false;
+    send_payment(call, &p, 200);
+    return true;
 }
 
 void payment_get_one(struct api_call *call)
 {
     const struct payment_get_in *in = call->query;
-    struct payment p;
     struct number no;
 
-    if (in->wait_s.v > 0) {
-        if (call_number(call, "pay_no", NUMBER_PAYMENT, CODE_PAYMENT_NOT_FOUND, &no))
-            wait_for_payment(call, no, in->wait_s.v * 1000);
-    } else if (read_payment(call, &p)) {
-        send_payment(call, &p, 200);
-    }
+    if (in->wait_s.v <= 0)
+        show_payment(call, true);
+    else if (call_number(call, "pay_no", NUMBER_PAYMENT, CODE_PAYMENT_NOT_FOUND, &no))
+        call_wait(call, no.id, in->wait_s.v * 1000, show_payment);
 }
 
 /* ---- asking and closing ---- */

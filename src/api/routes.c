@@ -29,6 +29,14 @@
       payment_post_sync,    no_input,           no_input) \
     X(POST, "/v1/payments/{pay_no}/close",             PAY,   NORMAL, SMALL, WORKER,  \
       payment_post_close,   no_input,           no_input) \
+    X(GET,  "/v1/payments/{pay_no}/refunds",           READ,  HEAVY,  NONE,  POLLING, \
+      refund_get_list,      no_input,           no_input) \
+    X(POST, "/v1/refunds",                             REFUND, NORMAL, LARGE, WORKER, \
+      refund_post,          no_input,           refund_create_body) \
+    X(GET,  "/v1/refunds/{refund_no}",                 READ,  NORMAL, NONE,  POLLING, \
+      refund_get_one,       refund_get_query,   no_input) \
+    X(POST, "/v1/refunds/{refund_no}/sync",            REFUND, HEAVY, SMALL, WORKER,  \
+      refund_post_sync,     no_input,           no_input) \
     X(GET,  "/v1/timeline/{no}",                       READ,  HEAVY,  NONE,  POLLING, \
       timeline_get,         no_input,           no_input) \
     X(GET,  "/v1/events",                              READ,  HEAVY,  NONE,  POLLING, \

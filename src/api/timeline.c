@@ -1,5 +1,5 @@
-/* timeline.c -- /v1/timeline/{no}: everything that ever happened to an order or payment, in time
- * order. */
+/* timeline.c -- /v1/timeline/{no}: everything that ever happened to an order, payment or refund,
+ * in time order. */
 #include "api/call.h"
 #include "api/output.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-/* explain.c -- everything that ever happened to an order or payment, in time order; found by its
- * own number, the merchant's, or that of a callback, event or incident about it. */
+/* explain.c -- everything that ever happened to an order, payment or refund, in time order; found
+ * by its own number, the merchant's, or that of a callback, event or incident about it. */
 #include <stdio.h>
 
 #include "app/commands.h"
@@ -142,7 +142,7 @@ static enum err print_timeline(struct runtime *r, struct subject *s, bool json,
     runtime_operator(r, s->arena, &act);
     enum code code = timeline_read(&r->centre, &act, s->no, &entries, &n, &refusal);
     if (code == CODE_NOT_FOUND)
-        return err_set(info, ERR_NOT_FOUND, "there is no order or payment %s",
+        return err_set(info, ERR_NOT_FOUND, "there is no order, payment or refund %s",
                        number_text(s->no).s);
     if (code)
         return err_set(info, ERR_BUSY, "%s", command_code_text(code));

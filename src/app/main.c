@@ -16,7 +16,7 @@ static const struct command commands[] = {
     { "doctor", command_doctor, "",
       "Checks configuration, keys, clock and database: a line and a verdict each" },
     { "explain", command_explain, "NO",
-      "Everything that ever happened to an order or payment, in time order",
+      "Everything that ever happened to an order, payment or refund, in time order",
       "NO is an order (O…), a payment (P…), a callback (C…), an event (E…), an incident (I…) or "
       "a merchant_order_no." },
     { "replay", command_replay, "NO",

@@ -206,6 +206,40 @@ static const struct step paid_twice[] = {
     END,
 };
 
+/* Two refunds of one payment, the channel's gap between them; the second one's callback is lost. */
+static const struct step refunded_in_parts[] = {
+    CALL("o", "POST /v1/orders", ORDER("T-14", "8800"), 201, NULL),
+    CALL("p", "POST /v1/payments", PAY("o"), 201, NULL),
+    PHONE("p"),
+    SETTLE,
+    CALL(
+        "a", "POST /v1/refunds",
+        "{\"pay_no\":\"${p.pay_no}\",\"request_id\":\"a\",\"amount\":3000,\"reason\":\"碎了一只\"}",
+        201, "status=PROCESSING,amount=3000"),
+    CALL(
+        NULL, "POST /v1/refunds",
+        "{\"pay_no\":\"${p.pay_no}\",\"request_id\":\"a\",\"amount\":3000,\"reason\":\"碎了一只\"}",
+        200, "refund_no=${a.refund_no}"),
+    CALL(NULL, "POST /v1/refunds",
+         "{\"pay_no\":\"${p.pay_no}\",\"request_id\":\"b\",\"amount\":5801}", 409,
+         "code=REFUND_EXCEEDS,field=amount"),
+    CALL("b", "POST /v1/refunds",
+         "{\"pay_no\":\"${p.pay_no}\",\"request_id\":\"b\",\"amount\":5800}", 201, NULL),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "refund_state=refunding,refunding=8800"),
+    ADVANCE(SECONDS(2)),
+    ADVANCE(SECONDS(5)),
+    CALL(NULL, "GET /v1/refunds/${a.refund_no}", NULL, 200, "status=SUCCESS"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAID,refund_state=part"),
+    FAULT(.fault = FAULT_CALLBACK_LOSE, .call = STR_INIT("callback"), .mchid = STR_INIT("*"),
+          .percent = 100),
+    ADVANCE(MINUTES(3)),
+    CALL(NULL, "GET /v1/refunds/${b.refund_no}", NULL, 200, "status=SUCCESS"),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "refund_state=refunded,refunded=8800"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "status=PAID,refund_state=full"),
+    BOOKS("p", "taken=8800,refunded=8800"),
+    END,
+};
+
 const struct story demo_stories[] = {
     { "paid_native", "A QR code is shown, the payer pays, the order is paid",
       "展示二维码，用户付款，订单已支付", paid_native },
@@ -233,6 +267,9 @@ const struct story demo_stories[] = {
     { "paid_late",
       "Paid after the order was cancelled: the money is booked, and goes back by itself",
       "订单取消后到账：款项入账并自动退回", paid_late },
+    { "refunded_in_parts",
+      "Refunded in two parts: each once, one after the other, the second found by asking",
+      "分两次退款：各退一次、依次发送，第二笔回调丢失后查得", refunded_in_parts },
     { "paid_twice", "Paid twice: one payment settles the order, the other one goes back",
       "重复支付：一笔生效，另一笔自动退回", paid_twice },
 };

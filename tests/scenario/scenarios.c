@@ -408,6 +408,124 @@ static const struct step refund_fails_for_good[] = {
     END,
 };
 
+#define REFUND(label, request_id, what, status, expect)                                            \
+    CALL(label, "POST /v1/refunds",                                                                \
+         "{\"pay_no\":\"${p.pay_no}\",\"request_id\":\"" request_id "\"," what "}", status,        \
+         expect)
+#define PAID_IN(no, amount)                                                                        \
+    CALL("o", "POST /v1/orders", ORDER(no, amount), 201, NULL),                                    \
+        CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL), PHONE("p"), SETTLE
+
+/* Three of one line, 100.00 in all: 33.33, 33.33, 33.34. */
+static const struct step refunded_by_items[] = {
+    CALL(
+        "o", "POST /v1/orders",
+        "{\"merchant_order_no\":\"S-32\",\"user_id\":\"u-1\",\"subject\":\"cups\",\"currency\":"
+        "\"CNY\",\"discount\":200,\"items\":[{\"sku\":\"cup\",\"name\":\"cup\",\"unit_price\":3400,"
+        "\"quantity\":3}]}",
+        201, "pay_amount=10000"),
+    CALL("p", "POST /v1/payments", NATIVE("o"), 201, NULL),
+    REFUND(NULL, "0", "\"items\":[{\"line_no\":1,\"quantity\":1}]", 409, "code=PAYMENT_STATE"),
+    PHONE("p"),
+    SETTLE,
+    REFUND("a", "1", "\"items\":[{\"line_no\":1,\"quantity\":1}]", 201, "amount=3333"),
+    REFUND("b", "2", "\"items\":[{\"line_no\":1,\"quantity\":1}]", 201, "amount=3333"),
+    REFUND(NULL, "3", "\"items\":[{\"line_no\":1,\"quantity\":2}]", 409, "code=REFUND_EXCEEDS"),
+    REFUND(NULL, "3", "\"items\":[{\"line_no\":2,\"quantity\":1}]", 400, "code=BAD_FIELD"),
+    REFUND("c", "3", "\"items\":[{\"line_no\":1,\"quantity\":1}]", 201,
+           "amount=3334,items.0.amount=3334"),
+    ADVANCE(MINUTES(5)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}/refunds", NULL, 200,
+         "refunds.#=3,refunds.0.status=SUCCESS,refunds.1.status=SUCCESS,refunds.2.status=SUCCESS"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200,
+         "refund_state=full,items.0.refunded_quantity=3"),
+    BOOKS("p", "taken=10000,refunded=10000"),
+    END,
+};
+
+/* The same request eight times at once is one refund. */
+static const struct step refunded_once[] = {
+    PAID_IN("S-33", "8800"),
+    CALL_AT_ONCE("r", "POST /v1/refunds",
+                 "{\"pay_no\":\"${p.pay_no}\",\"request_id\":\"r\",\"amount\":6000}", 8,
+                 "status=PROCESSING,amount=6000"),
+    REFUND(NULL, "r", "\"amount\":6001", 409, "code=REQUEST_MISMATCH,field=amount"),
+    REFUND(NULL, "s", "\"amount\":6000", 409, "code=REFUND_EXCEEDS,field=amount"),
+    ADVANCE(MINUTES(2)),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "refund_state=part,refunded=6000"),
+    CALL(NULL, "GET /v1/refunds/${r.refund_no}?wait_s=30", NULL, 200, "status=SUCCESS"),
+    BOOKS("p", "taken=8800,refunded=6000"),
+    END,
+};
+
+/* What the channel did and did not say, and the process dies on top of it. */
+static const struct step refund_answer_lost[] = {
+    PAID_IN("S-34", "8800"),
+    FAULT(.fault = FAULT_ANSWER_LOST, ON("refund"), .times = 1),
+    FAULT(.fault = FAULT_CALLBACK_LOSE, ON("callback")),
+    REFUND("r", "r", "\"amount\":8800", 201, NULL),
+    SETTLE,
+    CRASH,
+    ADVANCE(MINUTES(5)),
+    CALL(NULL, "GET /v1/refunds/${r.refund_no}", NULL, 200, "status=SUCCESS"),
+    CALL(NULL, "GET /v1/timeline/${r.refund_no}", NULL, 200, "entries.0.kind=journal"),
+    BOOKS("p", "taken=8800,refunded=8800"),
+    END,
+};
+
+/* The channel cannot bring it to the payer; somebody gives it back by hand. */
+static const struct step refund_abnormal[] = {
+    PAID_IN("S-35", "8800"),
+    FAULT(.fault = FAULT_REFUND_ABNORMAL, ON("refund"), .times = 1),
+    REFUND("r", "r", "\"amount\":8800", 201, NULL),
+    ADVANCE(MINUTES(1)),
+    CALL(NULL, "GET /v1/refunds/${r.refund_no}", NULL, 200, "status=ABNORMAL"),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}", NULL, 200, "refund_state=refunding"),
+    CALL("i", "GET /v1/incidents?limit=1", NULL, 200,
+         "incidents.0.kind=REFUND_ABNORMAL,incidents.0.subject=${r.refund_no}"),
+    RESOLVE("{\"action\":\"settled_offline\",\"reason\":\"paid by bank transfer\"}", 200,
+            "state=resolved"),
+    SETTLE,
+    CALL(NULL, "GET /v1/refunds/${r.refund_no}", NULL, 200, "status=SUCCESS"),
+    CALL(NULL, "GET /v1/orders/${o.order_no}", NULL, 200, "refund_state=full"),
+    END,
+};
+
+/* The channel closes the first one: its amount is free again, and another number is needed. */
+static const struct step refund_closed[] = {
+    PAID_IN("S-36", "8800"),
+    FAULT(.fault = FAULT_REFUND_CLOSED, ON("refund"), .times = 1),
+    REFUND("r", "r", "\"amount\":8800", 201, NULL),
+    ADVANCE(MINUTES(1)),
+    CALL(NULL, "GET /v1/refunds/${r.refund_no}", NULL, 200, "status=FAILED"),
+    REFUND(NULL, "r", "\"amount\":8800", 200, "refund_no=${r.refund_no},status=FAILED"),
+    REFUND("s", "s", "\"amount\":8800", 201, NULL),
+    ADVANCE(MINUTES(2)),
+    CALL(NULL, "GET /v1/refunds/${s.refund_no}", NULL, 200, "status=SUCCESS"),
+    BOOKS("p", "taken=8800,refunded=8800"),
+    END,
+};
+
+/* What is no refund request gets a clear answer, and nothing is stored. */
+static const struct step refund_bad_input[] = {
+    PAID_IN("S-37", "8800"),
+    CALL(NULL, "POST /v1/refunds", "{\"pay_no\":\"${p.pay_no}\",\"amount\":1}", 400,
+         "code=BAD_FIELD,field=request_id"),
+    REFUND(NULL, "a", "\"amount\":0", 400, "code=AMOUNT_INVALID,field=amount"),
+    REFUND(NULL, "a", "\"amount\":1.5", 400, "field=amount"),
+    REFUND(NULL, "a", "\"amount\":1,\"items\":[{\"line_no\":1,\"quantity\":1}]", 400,
+           "field=items"),
+    REFUND(NULL, "a", "\"reason\":\"x\"", 400, "field=amount"),
+    REFUND(NULL, "a", "\"amount\":1,\"curency\":\"CNY\"", 400, "code=UNKNOWN_FIELD,field=curency"),
+    REFUND(NULL, "a", "\"amount\":1,\"currency\":\"USD\"", 400, "field=currency"),
+    CALL(NULL, "POST /v1/refunds",
+         "{\"pay_no\":\"${o.order_no}\",\"request_id\":\"a\",\"amount\":1}", 404,
+         "code=PAYMENT_NOT_FOUND,field=pay_no"),
+    CALL(NULL, "GET /v1/refunds/${p.pay_no}", NULL, 404, "code=REFUND_NOT_FOUND"),
+    CALL(NULL, "GET /v1/payments/${p.pay_no}/refunds", NULL, 200, "refunds.#=0"),
+    END,
+};
+
 #define SCENARIO(name)                                                                             \
     {                                                                                              \
 #name, #name, #name, name                                                                  \
@@ -444,5 +562,11 @@ const struct story scenarios[] = {
     SCENARIO(held_money_goes_back),
     SCENARIO(two_persons),
     SCENARIO(refund_fails_for_good),
+    SCENARIO(refunded_by_items),
+    SCENARIO(refunded_once),
+    SCENARIO(refund_answer_lost),
+    SCENARIO(refund_abnormal),
+    SCENARIO(refund_closed),
+    SCENARIO(refund_bad_input),
 };
 const size_t scenario_count = sizeof scenarios / sizeof *scenarios;

@@ -68,7 +68,8 @@ struct account_need {
 };
 enum err payments_needing(struct store *store, struct list *needs, struct err_info *info);
 
-/* Everything that ever happened to an order or payment, in time order. */
+/* Everything that ever happened to an order, payment or refund, in time order; an order's with that
+ * of its payments, a payment's with that of its refunds. */
 enum timeline_kind {
     TIMELINE_JOURNAL,
     TIMELINE_CALL,

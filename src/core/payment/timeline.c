@@ -1,5 +1,5 @@
-/* timeline.c -- everything that ever happened to an order or a payment, in the order in which it
- * did.
+/* timeline.c -- everything that ever happened to an order, a payment or a refund, in the order in
+ * which it did.
  *
  * Journal rows are walked from the aggregates' heads (and their hashes checked on the way), calls,
  * callbacks and incidents come by subject, events stand beside the journal row of their move,
@@ -14,6 +14,7 @@
 #include "core/callback/callback.h"
 #include "core/incident/incident.h"
 #include "core/payment/flow_call.h"
+#include "core/refund/refund.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -63,13 +64,17 @@ static const char *status_name(struct number subject, int status)
 {
     if (status < 0)
         return "nothing";
-    return subject.kind == NUMBER_ORDER ? order_status_name((enum order_status)status)
-                                        : payment_status_name((enum payment_status)status);
+    if (subject.kind == NUMBER_ORDER)
+        return order_status_name((enum order_status)status);
+    return subject.kind == NUMBER_REFUND ? refund_status_name((enum refund_status)status)
+                                         : payment_status_name((enum payment_status)status);
 }
 
 static const char *subject_word(struct number subject)
 {
-    return subject.kind == NUMBER_ORDER ? "order" : "payment";
+    return subject.kind == NUMBER_ORDER    ? "order"
+           : subject.kind == NUMBER_REFUND ? "refund"
+                                           : "payment";
 }
 
 static void add_move(struct timeline *t, const struct journal_row *row)
@@ -275,22 +280,38 @@ static enum err read_incidents(struct tx *tx, struct timeline *t, struct number 
     return e;
 }
 
+/* What payments and refunds have alike. */
+static enum err read_subject(struct tx *tx, struct timeline *t, struct number no,
+                             const struct journal_head *head, struct err_info *info)
+{
+    struct call_row *calls = arena_array(tx_arena(tx), ROWS_MAX, sizeof *calls);
+    size_t n;
+    enum err e = read_moves(tx, t, no, head, info);
+
+    if (e || (e = calls_of(tx, no.id, calls, ROWS_MAX, &n, info)))
+        return e;
+    for (size_t i = 0; i < n; i++)
+        add_call(t, no, &calls[i]);
+    return read_incidents(tx, t, no, info);
+}
+
+/* With its refunds, whose callbacks are filed under it. */
 static enum err read_payment(struct tx *tx, struct timeline *t, const struct payment *p,
                              struct err_info *info)
 {
-    struct call_row *calls = arena_array(tx_arena(tx), ROWS_MAX, sizeof *calls);
     struct callback_row *callbacks = arena_array(tx_arena(tx), ROWS_MAX, sizeof *callbacks);
-    size_t calls_n, callbacks_n;
-    enum err e = read_moves(tx, t, p->no, &p->journal, info);
+    struct refund *refunds;
+    size_t callbacks_n, n;
+    enum err e = read_subject(tx, t, p->no, &p->journal, info);
 
-    if (e || (e = calls_of(tx, p->no.id, calls, ROWS_MAX, &calls_n, info)) ||
-        (e = callbacks_of(tx, p->no.id, callbacks, ROWS_MAX, &callbacks_n, info)))
+    if (e || (e = callbacks_of(tx, p->no.id, callbacks, ROWS_MAX, &callbacks_n, info)) ||
+        (e = refunds_of(tx, p->no.id, &refunds, &n, info)))
         return e;
-    for (size_t i = 0; i < calls_n; i++)
-        add_call(t, p->no, &calls[i]);
     for (size_t i = 0; i < callbacks_n; i++)
         add_callback(t, p->no, &callbacks[i]);
-    return read_incidents(tx, t, p->no, info);
+    for (size_t i = 0; !e && i < n; i++)
+        e = read_subject(tx, t, refunds[i].no, &refunds[i].journal, info);
+    return e;
 }
 
 /* Caller 0 is the installation's own operator, who sees everybody's. */
@@ -320,6 +341,19 @@ static enum err read_order_rule(struct tx *tx, struct timeline *t, struct err_in
     return e;
 }
 
+static enum err read_refund_rule(struct tx *tx, struct timeline *t, struct err_info *info)
+{
+    struct refund r;
+    enum err e = refund_load(tx, t->no.id, &r, info);
+
+    if (e)
+        return e == ERR_NOT_FOUND ? ERR_OK : e;
+    if (!may_see(t, r.caller, r.no))
+        return ERR_OK;
+    t->found = true;
+    return read_subject(tx, t, r.no, &r.journal, info);
+}
+
 static enum err read_rule(struct tx *tx, void *arg, struct err_info *info)
 {
     struct timeline *t = arg;
@@ -329,6 +363,8 @@ static enum err read_rule(struct tx *tx, void *arg, struct err_info *info)
     t->found = false;
     if (t->no.kind == NUMBER_ORDER)
         return read_order_rule(tx, t, info);
+    if (t->no.kind == NUMBER_REFUND)
+        return read_refund_rule(tx, t, info);
     if (t->no.kind != NUMBER_PAYMENT)
         return ERR_OK;
     enum err e = payment_load(tx, t->no.id, &p, info);
